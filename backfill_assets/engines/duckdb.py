@@ -1,0 +1,306 @@
+"""DuckDB: a file that one process opens at a time, always in turn (`filequeue.py`).
+
+No other writer of ours can be inside the file while a session is, so the turn is the claim. Rows of a
+frame are read where they are, and queries are staged in the session's own temporary tables, which die with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from backfill_assets.engines.duckdb_file import OpenFile
+from backfill_assets.engines.filequeue import FileQueue
+from backfill_assets.engines.protocol import Claim, Report, Spelling
+from backfill_assets.engines.sql import quoted
+from backfill_assets.errors import (
+    BackfillError,
+    BadRows,
+    DeclarationError,
+    MissingTable,
+    SchemaMismatch,
+    SliceBusy,
+    Unreachable,
+    WarehouseBusy,
+    WriteFailed,
+    without_secrets,
+)
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+T = TypeVar("T")
+
+SPELLING = Spelling(
+    dialect="duckdb",
+    literals={
+        "date": "DATE '{}'",
+        "timestamp": "TIMESTAMP '{}'",
+        "timestamptz": "TIMESTAMPTZ '{}'",
+        "int_yyyymmdd": "{}",
+        "iso_text": "'{}'",
+    },
+    row_hash="hash({columns})",
+    hash_sum="CAST(coalesce(sum({hash}), 0) AS VARCHAR)",
+    try_cast="TRY_CAST({value} AS {type})",
+    case_sensitive=False,
+    longest_name=10_000,
+    # the last block of such a table is written again with every row, and choosing a compression each time
+    # would cost more than all else that a small slice does
+    log_column="{type} USING COMPRESSION uncompressed",
+)
+_SETTINGS = ("threads", "memory_limit", "temp_directory")
+_CHECKPOINTS = ("1KB", "16MB")
+_CONNECT_POLL_SECONDS = 0.2
+
+
+class DuckDBEngine:
+    """`duckdb:///relative.duckdb` or `duckdb:////absolute.duckdb`, with `?threads=2&memory_limit=2GB&lock_wait=600`.
+
+    `lock_wait` is in seconds: how long to wait for others who have the file open.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.shown = without_secrets(url)
+        self.spelling = SPELLING
+        parts = urlsplit(url)
+        path = unquote(parts.path[1:])
+        if parts.netloc or path in ("", ":memory:"):
+            raise DeclarationError(
+                f"the warehouse URL {self.shown!r} cannot be used",
+                "it names no file, and a database in memory would be empty at each run",
+                "Write duckdb:///relative.duckdb or duckdb:////absolute.duckdb",
+            )
+        self.file = Path(path)
+        options = dict(parse_qsl(parts.query))
+        wait = options.pop("lock_wait", "600")
+        unknown = sorted(set(options) - set(_SETTINGS))
+        if unknown or not _is_number(wait):
+            raise DeclarationError(
+                f"the warehouse URL {self.shown!r} cannot be used",
+                f"the option {unknown[0]!r} is not known" if unknown else f"lock_wait={wait!r} is no number of seconds",
+                f"Use only {', '.join((*_SETTINGS, 'lock_wait'))}",
+            )
+        self.settings: dict[str, str] = options
+        self.wait_seconds = float(wait)
+
+    @contextlib.contextmanager
+    def session(
+        self, *, who: str = "", read_only: bool = False, report: Report | None = None
+    ) -> Iterator[DuckDBSession]:
+        """Wait for our turn at the file, open it, and close it before the turn ends."""
+        session = DuckDBSession(self, who, read_only, report or _silence)
+        try:
+            session.open()
+            yield session
+        finally:
+            session.close()
+
+
+class DuckDBSession:
+    """One connection to the file, held together with the turn at it."""
+
+    def __init__(self, engine: DuckDBEngine, who: str, read_only: bool, report: Report) -> None:
+        self.spelling = SPELLING
+        self._engine = engine
+        self._who, self._read_only, self._report = who, read_only, report
+        self._queue = FileQueue(engine.file, engine.wait_seconds)
+        self._turn = contextlib.ExitStack()
+        self._file: OpenFile | None = None
+        self._doomed: BackfillError | None = None
+        self._transactions = 0
+
+    def open(self) -> None:
+        """Take a turn, then connect: DuckDB itself must never find two of us at the file."""
+        self._turn.enter_context(self._queue.turn(self._who, self._report))
+        self._file = self._connect()
+        self.execute("SET TimeZone = 'UTC'")
+
+    def close(self) -> None:
+        """Close the connection (an open transaction is rolled back), then end the turn."""
+        try:
+            if self._file is not None:
+                self._guarded(self._file.close)
+        finally:
+            self._file = None
+            self._turn.close()
+
+    def breathe(self) -> None:
+        """Give the file to whoever waits, and get in line again."""
+        if self._queue.others_wait():
+            self.close()
+            self.open()
+
+    def execute(self, sql: str) -> int:
+        def run() -> int:
+            result = self._open_connection.execute(sql)
+            counted = result.description and result.description[0][0] == "Count"
+            row = result.fetchone() if counted else None
+            return int(row[0]) if row else -1
+
+        return self._guarded(run)
+
+    def define(self, sql: str) -> None:
+        self.execute(sql)
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._guarded(lambda: self._open_connection.execute(sql).fetchall())
+
+    def fetch_arrow(self, sql: str) -> pa.Table:
+        return self._guarded(lambda: self._open_connection.execute(sql).to_arrow_table())
+
+    def columns_of(self, relation: str) -> dict[str, str] | None:
+        try:
+            shape = self._guarded(
+                lambda: self._open_connection.execute(f"SELECT * FROM {relation} LIMIT 0").description or []
+            )
+        except MissingTable:
+            return None
+        return {column[0]: str(column[1]) for column in shape}
+
+    def stage_arrow(self, name: str, data: pa.Table) -> str:
+        self._guarded(lambda: self._open_connection.register(name, data))
+        return quoted(SPELLING, name)
+
+    def stage_select(self, name: str, sql: str) -> str:
+        relation = quoted(SPELLING, name)
+        self.execute(f"CREATE TEMPORARY TABLE {relation} AS {sql}")
+        return f"temp.{relation}"
+
+    def drop_stage(self, name: str) -> None:
+        if self._file is not None:
+            self._guarded(lambda: self._open_connection.unregister(name))
+            self.execute(f"DROP TABLE IF EXISTS temp.{quoted(SPELLING, name)}")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._doomed = None
+        self._choose_checkpoint()
+        self.execute("BEGIN TRANSACTION")
+        try:
+            yield
+            if self._doomed is not None:  # COMMIT would return normally and write nothing, or half of it
+                raise self._doomed
+            self.execute("COMMIT")
+        except BaseException:
+            # the first error is the one to tell; closing rolls back where ROLLBACK itself fails
+            with contextlib.suppress(BackfillError):
+                self.execute("ROLLBACK")
+            raise
+        finally:
+            self._doomed = None
+
+    def _choose_checkpoint(self) -> None:
+        """Let the first transaction go straight into the file, and later ones through the log.
+
+        A lone slice would otherwise be written twice, into the log at COMMIT and into the file at closing;
+        many slices are cheaper logged one by one and brought into the file together.
+        """
+        if self._transactions < 2:
+            self.execute(f"SET checkpoint_threshold = '{_CHECKPOINTS[self._transactions]}'")
+        self._transactions += 1
+
+    def claim(self, claim: Claim) -> None:
+        """Nothing is left to claim: the turn at the file, held since `open`, keeps every other writer out."""
+        if self._read_only:
+            raise WriteFailed(
+                f"{claim.table} cannot be written", "the session was opened to read", "Open it to write"
+            )
+
+    def clock(self) -> datetime:
+        return datetime.now(timezone.utc)
+
+    @property
+    def _open_connection(self) -> duckdb.DuckDBPyConnection:
+        if self._file is None:
+            raise Unreachable(
+                f"{self._engine.file.name} is closed", "its session has ended", "Open a new session"
+            )
+        return self._file.connection
+
+    def _connect(self) -> OpenFile:
+        """Connect; a program that does not take turns is waited for as long as one that does."""
+        import duckdb
+
+        until = time.monotonic() + self._engine.wait_seconds
+        while True:
+            try:
+                return OpenFile(self._engine.file, self._engine.settings, read_only=self._read_only)
+            except duckdb.Error as error:
+                told = self._told(error)
+                if not isinstance(told, WarehouseBusy) or time.monotonic() > until:
+                    raise told from error
+            time.sleep(_CONNECT_POLL_SECONDS)
+
+    def _guarded(self, run: Callable[[], T]) -> T:
+        import duckdb
+
+        try:
+            return run()
+        except duckdb.Error as error:
+            self._doomed = self._doomed or self._told(error)
+            raise self._told(error) from error
+
+    def _told(self, error: Exception) -> BackfillError:
+        """Say a DuckDB error as a sentence of ours."""
+        import duckdb
+
+        said = str(error).split("\n")[0]
+        file = self._engine.file.name
+        if isinstance(error, duckdb.IOException) and "lock" in said:
+            return WarehouseBusy(
+                f"{file} could not be opened, so nothing was changed",
+                f"another program holds it ({said})",
+                "Close that program (or let it take turns through the lock file beside it) and launch this again",
+            )
+        if "space" in said.lower() and isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
+            return WriteFailed(
+                f"{file} could not be written, and the slice is as it was", f"the disk is full ({said})",
+                "Free some space, then launch this partition again",
+            )
+        nothing_there = isinstance(error, duckdb.IOException) and "database does not exist" in said
+        if nothing_there or isinstance(error, (duckdb.CatalogException, duckdb.BinderException)):
+            return MissingTable(
+                f"a statement on {file} names something that is not there", said,
+                "Load the table or correct the name, then launch this again",
+            )
+        if isinstance(error, duckdb.ConstraintException):
+            return BadRows(
+                "the rows break a constraint of the table, and the slice is as it was", said,
+                "Correct the rows or the constraint",
+            )
+        if isinstance(error, (duckdb.ConversionException, duckdb.OutOfRangeException)):
+            return SchemaMismatch(
+                "a value does not fit its column, and the slice is as it was", said,
+                "Correct the value or change the column's type",
+            )
+        if isinstance(error, duckdb.TransactionException) and "onflict" in said:
+            return SliceBusy(
+                f"a slice in {file} is being written by another connection, so nothing was changed", said,
+                "Let that writer finish, then launch this partition again",
+            )
+        if isinstance(error, duckdb.IOException):
+            return Unreachable(
+                f"{file} could not be opened or read", said, "Check the path, its folder and their rights"
+            )
+        return WriteFailed(
+            f"{file} refused a statement, and the slice is as it was", said,
+            "Correct what it names, then launch this again",
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return 0 <= float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _silence(_: str) -> None:
+    """Tell nobody."""

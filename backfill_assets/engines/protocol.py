@@ -1,0 +1,131 @@
+"""What the write path asks of a warehouse: an engine opens sessions, a session runs statements.
+
+Engines differ in how they spell things (`Spelling`, data) and in how they connect, stage, lock and
+report errors (methods). Every driver error leaves a session as one of `backfill_assets.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from backfill_assets.table import SliceKind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How an engine writes what the engines write differently. Templates use `str.format` fields.
+
+    `literals`: a typed literal per kind of slice column, `{}` standing for the ISO text.
+    `row_hash`: an order-independent, NULL-safe hash of the columns `{columns}` of one row, as a number.
+    `hash_sum`: the sum of the hashes `{hash}` of all rows, as text.
+    `try_cast`: the cast `{value}` to `{type}` that gives NULL where the engine can, and fails otherwise.
+    `case_sensitive`: whether two quoted names that differ in case are two names.
+    `longest_name`: bytes of the longest identifier that is not cut off.
+    `log_column`: the column `{type}` of a table that grows by one row at a time.
+    """
+
+    dialect: str
+    literals: Mapping[SliceKind, str]
+    row_hash: str
+    hash_sum: str
+    try_cast: str
+    case_sensitive: bool
+    longest_name: int
+    log_column: str = "{type}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one writer asks to have for itself: the UTC `days` of `table` that its window touches.
+
+    `days` is None for the whole table: such a writer is alone, while writers of different days are not
+    in each other's way. `holder` says who asks, for the message that the other writer gets.
+    """
+
+    table: str
+    days: tuple[date, ...] | None
+    holder: str
+
+
+class Session(Protocol):
+    """One open connection. Its clock and its rendering of time are UTC, whatever the server's settings."""
+
+    @property
+    def spelling(self) -> Spelling: ...
+
+    def execute(self, sql: str) -> int:
+        """Run one statement and return the number of rows it touched (-1 where none is told)."""
+        ...
+
+    def define(self, sql: str) -> None:
+        """Run DDL of the `IF NOT EXISTS` kind outside a transaction; losing a race to its twin is no error."""
+        ...
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows."""
+        ...
+
+    def fetch_arrow(self, sql: str) -> pa.Table:
+        """Run a query and return its result; timestamps with a zone come in UTC."""
+        ...
+
+    def columns_of(self, relation: str) -> dict[str, str] | None:
+        """Return name and type (in the engine's spelling) of each column; None when it is not there."""
+        ...
+
+    def stage_arrow(self, name: str, data: pa.Table) -> str:
+        """Put rows where only this session sees them, and return the relation's SQL name."""
+        ...
+
+    def stage_select(self, name: str, sql: str) -> str:
+        """Put a query's rows where only this session sees them, and return the relation's SQL name."""
+        ...
+
+    def drop_stage(self, name: str) -> None:
+        """Remove a stage; one that is not there is no error. A dead session leaves none behind."""
+        ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All or nothing: COMMIT at the end, ROLLBACK on any error, also on one that was swallowed inside."""
+        ...
+
+    def claim(self, claim: Claim) -> None:
+        """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
+        ...
+
+    def clock(self) -> datetime:
+        """Return the warehouse's own time, aware, UTC."""
+        ...
+
+    def breathe(self) -> None:
+        """Between two slices: let a waiting writer in, where holding the connection keeps it out."""
+        ...
+
+
+class Engine(Protocol):
+    """A warehouse by URL. Making one connects to nothing and imports no driver."""
+
+    @property
+    def spelling(self) -> Spelling: ...
+
+    @property
+    def shown(self) -> str:
+        """The URL without secrets, for logs and metadata."""
+        ...
+
+    def session(
+        self, *, who: str = "", read_only: bool = False, report: Report | None = None
+    ) -> AbstractContextManager[Session]:
+        """Open a session for `who`; waiting for the warehouse is bounded and told through `report`."""
+        ...
+
+

@@ -1,0 +1,84 @@
+"""Names, literals and the window predicate as SQL text: every identifier quoted, every value typed.
+
+The predicate of a slice is spelled here and nowhere else, so that DELETE, INSERT and verification agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from backfill_assets.engines.protocol import Spelling
+from backfill_assets.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from backfill_assets.slice import Slice
+    from backfill_assets.table import Bound, SliceColumn, Table
+    from backfill_assets.window import Window
+
+
+def quoted(spelling: Spelling, name: str) -> str:
+    """Return `name` as one quoted identifier, whatever characters it holds."""
+    return _quoted(spelling.dialect, spelling.longest_name, name)
+
+
+@lru_cache(maxsize=4096)
+def _quoted(dialect: str, longest: int, name: str) -> str:
+    from sqlglot import exp
+
+    if not name or "\x00" in name or len(name.encode()) > longest:
+        raise DeclarationError(
+            f"the name {name[:40]!r} cannot be used",
+            f"{dialect} takes names of 1 to {longest} bytes without NUL, and this one has {len(name.encode())}",
+            "Give another name",
+        )
+    return exp.to_identifier(name, quoted=True).sql(dialect=dialect)
+
+
+def qualified(spelling: Spelling, table: Table) -> str:
+    """Return the table's full name, each part quoted."""
+    parts = (table.database, table.schema, table.name)
+    return ".".join(quoted(spelling, part) for part in parts if part)
+
+
+def text(spelling: Spelling, value: str | None) -> str:
+    """Return a text literal, or NULL."""
+    from sqlglot import exp
+
+    return "NULL" if value is None else exp.Literal.string(value).sql(dialect=spelling.dialect)
+
+
+def instant(spelling: Spelling, value: datetime | None) -> str:
+    """Return a literal of an aware instant, or NULL."""
+    return "NULL" if value is None else spelling.literals["timestamptz"].format(value.isoformat(" "))
+
+
+def bound(spelling: Spelling, column: SliceColumn, value: Bound) -> str:
+    """Return one end of a window as the typed literal that the slice column needs."""
+    shown = value.isoformat(" ") if isinstance(value, datetime) else value
+    shown = shown.isoformat() if isinstance(shown, date) else shown
+    return spelling.literals[column.kind].format(shown)
+
+
+def within(spelling: Spelling, column: SliceColumn, window: Window, *, prefix: str = "") -> str:
+    """Return `column >= start AND column < end`: half-open, the bare column against typed literals."""
+    start, end = (bound(spelling, column, value) for value in column.bounds(window))
+    name = prefix + quoted(spelling, column.name)
+    return f"{name} >= {start} AND {name} < {end}"
+
+
+def predicate(spelling: Spelling, slice_: Slice) -> str:
+    """Return the condition that holds for the rows of a slice and no others; `TRUE`-like for a whole table."""
+    parts: list[str] = []
+    if slice_.window is not None and slice_.table.slice_column is not None:
+        parts.append(within(spelling, slice_.table.slice_column, slice_.window))
+    for column, value in slice_.fixed:
+        parts.append(f"{quoted(spelling, column)} = {text(spelling, value)}")
+    return " AND ".join(parts) or "1 = 1"
+
+
+def listed(spelling: Spelling, names: Iterable[str]) -> str:
+    """Return quoted names, separated by commas."""
+    return ", ".join(quoted(spelling, name) for name in names)

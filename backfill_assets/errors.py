@@ -1,0 +1,97 @@
+"""The one family of errors: each is a sentence that says what happened, why, and what to do now.
+
+`Refused` means that a decision kept the slice as it was; `WarehouseError` means that the warehouse did.
+Nothing here imports a driver: engines translate their drivers' errors into these.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+class BackfillError(Exception):
+    """What happened, why, and what to do now; `retry` tells whether the same attempt may pass later."""
+
+    retry = False
+
+    def __init__(self, what: str, why: str, do: str) -> None:
+        self.what, self.why, self.do = what, why, do
+        super().__init__(f"{_sentence(f'{what}: {why}')} {_sentence(do)}")
+
+
+class DeclarationError(BackfillError, ValueError):
+    """A table, window, slice, URL or setting that cannot be right, found before anything is touched."""
+
+
+class Refused(BackfillError):
+    """A slice was left as it was because a rule said so."""
+
+
+class BadRows(Refused):
+    """Rows that do not belong: outside the window, without a slice value, or sharing a unique key."""
+
+
+class SchemaMismatch(Refused):
+    """Columns or types that do not fit the table under its declared policy."""
+
+
+class EmptySlice(Refused):
+    """No rows came, and an empty slice is not declared to be right."""
+
+
+class ShrunkSlice(Refused):
+    """Far fewer rows came than the slice holds."""
+
+
+class StaleSource(Refused):
+    """The source was read before the read behind the rows that are there now."""
+
+
+class SliceBusy(Refused):
+    """Another writer holds the claim on the slice."""
+
+    retry = True
+
+
+class WarehouseError(BackfillError):
+    """The warehouse did not do what was asked; the slice is as it was."""
+
+
+class WarehouseBusy(WarehouseError):
+    """The warehouse is held by somebody else; waiting longer may help."""
+
+    retry = True
+
+
+class Unreachable(WarehouseError):
+    """No connection: wrong address or credentials, or a server that is away."""
+
+
+class MissingTable(WarehouseError):
+    """A table or column that a statement names is not there."""
+
+
+class MissingRight(WarehouseError):
+    """The role may not do what was asked."""
+
+
+class WriteFailed(WarehouseError):
+    """A statement failed, or the audit row was not there after the commit; the transaction was rolled back."""
+
+
+class MissingDriver(BackfillError, ImportError):
+    """A package that this warehouse or feature needs is not installed."""
+
+
+_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s]*(?=@)", re.IGNORECASE)
+_OPTION = re.compile(r"(?P<head>\b(?:password|passwd|token|secret|private_key)\s*=\s*)[^\s&;]+", re.I)
+
+
+def without_secrets(text: str) -> str:
+    """Return `text` with every password of a URL or option replaced by `***`."""
+    return _OPTION.sub(r"\g<head>***", _PASSWORD.sub(r"\g<head>***", text))
+
+
+def _sentence(text: str) -> str:
+    text = without_secrets(" ".join(text.split()))
+    return text if text.endswith((".", "!", "?")) else f"{text}."

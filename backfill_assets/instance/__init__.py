@@ -1,0 +1,1 @@
+"""What dagster.yaml names: classes that Dagster's own processes load. Nothing here knows an asset."""

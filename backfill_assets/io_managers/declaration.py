@@ -1,0 +1,115 @@
+"""A `Table` in an asset's metadata and back: the stock IO managers' keys, and ours beside them.
+
+`schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
+`partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
+`unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `column_types`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any, cast
+
+from backfill_assets.errors import DeclarationError
+from backfill_assets.table import SliceColumn, SliceKind, Table
+
+_UNSET: Any = object()
+
+
+def table_metadata(table: Table, partition_expr: str | Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return asset metadata that declares `table`.
+
+    `partition_expr` maps the dimensions of a multi-partitioned asset to columns; by default each static
+    dimension's column is looked for under the dimension's own name, and the slice column under any other.
+    """
+    found: dict[str, Any] = {
+        "table": table.name,
+        "unique_key": list(table.unique_key),
+        "on_schema_change": table.on_schema_change,
+        "allow_empty": table.allow_empty
+        if isinstance(table.allow_empty, bool)
+        else sorted(day.isoformat() for day in table.allow_empty),
+        "max_shrink": table.max_shrink,
+    }
+    if table.schema:
+        found["schema"] = table.schema
+    if table.database:
+        found["database"] = table.database
+    if table.columns is not None:
+        found["column_types"] = dict(table.columns)
+    if table.slice_column is not None:
+        column = table.slice_column
+        found |= {"partition_expr": column.name, "partition_kind": column.kind, "time_zone": column.zone}
+    if partition_expr is not None:
+        found["partition_expr"] = partition_expr
+    return found
+
+
+def declared_table(
+    metadata: Mapping[str, Any],
+    *,
+    name: str,
+    schema: str,
+    slice_column: SliceColumn | None,
+    dimensions: tuple[str, ...],
+) -> Table:
+    """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
+    options: dict[str, Any] = {
+        key: plain(metadata[key])
+        for key in ("unique_key", "on_schema_change", "allow_empty", "max_shrink", "database")
+        if key in metadata
+    }
+    if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
+        options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
+    return Table(
+        name=str(plain(metadata.get("table", name))),
+        schema=schema,
+        slice_column=slice_column,
+        dimensions=dimensions,
+        columns=plain(metadata.get("column_types")),
+        **options,
+    )
+
+
+def columns_by_dimension(metadata: Mapping[str, Any], names: list[str] | None, asset: str) -> dict[str, str]:
+    """Return the column of each partition dimension; a plain partitioning has one, named `""`."""
+    given = plain(metadata.get("partition_expr"))
+    if given is None:
+        raise DeclarationError(
+            f"asset {asset} cannot be written by partition",
+            "it declares no column that says to which partition a row belongs, so a second run would not know what to delete",
+            'Add metadata={"partition_expr": "the_column"}',
+        )
+    if names is None:
+        if not isinstance(given, str):
+            raise _wrong_expr(asset, given, "one column name")
+        return {"": column_name(given)}
+    if not isinstance(given, Mapping) or set(cast("Mapping[str, str]", given)) != set(names):
+        raise _wrong_expr(asset, given, f"a column for each of the dimensions {', '.join(names)}")
+    return {name: column_name(str(column)) for name, column in cast("Mapping[str, str]", given).items()}
+
+
+def kind_given(metadata: Mapping[str, Any]) -> SliceKind | None:
+    """Return the declared kind of the slice column, None when it is to be found out from its type."""
+    return plain(metadata.get("partition_kind"))
+
+
+def column_name(given: str) -> str:
+    """Return the column that a `partition_expr` names; quotes around the whole of it are taken off."""
+    if len(given) > 2 and given[0] == given[-1] == '"':
+        return given[1:-1].replace('""', '"')
+    return given
+
+
+def plain(value: Any) -> Any:
+    """Return the value inside a Dagster `MetadataValue`, or the value itself."""
+    return getattr(value, "value", value)
+
+
+def _wrong_expr(asset: str, given: object, wanted: str) -> DeclarationError:
+    return DeclarationError(
+        f"asset {asset} cannot be written by partition",
+        f"its partition_expr is {given!r} and should be {wanted}",
+        "Correct the metadata",
+    )

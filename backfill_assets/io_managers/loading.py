@@ -1,0 +1,73 @@
+"""Upstream partitions as an input: a frame, or a `Relation` that stays in the warehouse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.engines import Spelling
+from backfill_assets.engines.sql import listed, predicate, qualified
+from backfill_assets.errors import DeclarationError, MissingTable
+from backfill_assets.io_managers.frames import is_arrow, is_pandas
+from backfill_assets.io_managers.kinds import kind_of
+from backfill_assets.io_managers.partitions import target_of
+from backfill_assets.io_managers.sessions import Sessions
+from backfill_assets.io_managers.values import Relation
+from backfill_assets.slice import Slice
+from backfill_assets.window import Window
+
+
+def load(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None) -> Any:
+    """Return the input in the type that it is annotated with; pandas where it is not."""
+    wanted = context.dagster_type.typing_type
+    if not (wanted is Any or wanted is Relation or is_pandas(wanted) or is_arrow(wanted)):
+        raise DeclarationError(
+            f"the input {context.name!r} cannot be loaded as {wanted!r}",
+            "only pandas.DataFrame, pyarrow.Table and Relation are known",
+            "Annotate it with one of them",
+        )
+    sql = _query(context, sessions, spelling, schema)
+    if wanted is Relation:
+        return Relation(sql)
+    try:
+        table = sessions.get().fetch_arrow(sql)
+    except MissingTable as error:
+        raise MissingTable(
+            f"the input {context.name!r} could not be read", error.why, "Materialize the upstream asset first"
+        ) from error
+    return table if is_arrow(wanted) else table.to_pandas()
+
+
+def _query(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None) -> str:
+    upstream = context.upstream_output
+    target = target_of(
+        context,
+        (upstream.definition_metadata if upstream is not None else None) or {},
+        schema,
+        lambda table, column: kind_of(sessions.get(), table, column, None),
+    )
+    columns: list[str] | None = (context.definition_metadata or {}).get("columns")
+    where = " OR ".join(f"({predicate(spelling, slice_)})" for slice_ in joined(target.slices))
+    return f"SELECT {listed(spelling, columns) if columns else '*'} FROM {qualified(spelling, target.table)} WHERE {where}"
+
+
+def joined(slices: list[Slice]) -> list[Slice]:
+    """Join neighbouring windows of the same dimension values, so that a year is one condition and not 365."""
+    found: list[Slice] = []
+    for slice_ in slices:
+        last = found[-1] if found else None
+        if last and last.window and slice_.window and _touch(last, slice_):
+            found[-1] = Slice(last.table, Window(last.window.start, slice_.window.end), last.fixed)
+        else:
+            found.append(slice_)
+    return found
+
+
+def _touch(last: Slice, next_: Slice) -> bool:
+    return (
+        last.fixed == next_.fixed
+        and last.window is not None
+        and next_.window is not None
+        and last.window.end == next_.window.start
+    )

@@ -1,0 +1,94 @@
+"""What a written slice tells Dagster: metadata of its materialization, and one sentence when a run stops."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.engines import Spelling
+from backfill_assets.engines.sql import predicate, qualified
+from backfill_assets.errors import BackfillError
+from backfill_assets.io_managers.partitions import Target
+from backfill_assets.io_managers.run_context import BACKFILL_TAG, step_of
+from backfill_assets.slice import Slice
+from backfill_assets.writing.audit import Load
+
+
+@contextlib.contextmanager
+def as_failure() -> Iterator[None]:
+    """Show an error of ours as its sentence; Dagster retries only what may pass later."""
+    try:
+        yield
+    except BackfillError as error:
+        raise dg.Failure(
+            str(error),
+            metadata={"what": error.what, "why": error.why, "what to do": error.do},
+            allow_retries=error.retry,
+        ) from error
+
+
+def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:
+    """Put counts, audit id and the query to see the rows on the materialization of each partition."""
+    step = step_of(context)
+    if step is None or not target.partitioned or len(done) == 1:
+        context.add_output_metadata(_metadata(target.slices[0], done[0], spelling))
+        return
+    for slice_, load in zip(target.slices, done, strict=True):
+        step.add_asset_metadata(
+            _metadata(slice_, load, spelling), asset_key=context.asset_key, partition_key=slice_.partition
+        )
+
+
+def keep(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:
+    """Before a run fails: let Dagster know the partitions that are committed, so that a resume leaves them out.
+
+    On success Dagster records every partition itself, so this is only for the way out.
+    """
+    step = step_of(context)
+    backfill = step.get_tag(BACKFILL_TAG) if step is not None else None
+    for slice_, load in zip(target.slices, done, strict=False):
+        context.log_event(
+            dg.AssetMaterialization(
+                asset_key=context.asset_key,
+                partition=slice_.partition,
+                metadata=_metadata(slice_, load, spelling),
+                tags={BACKFILL_TAG: backfill} if backfill else None,
+            )
+        )
+
+
+def stopped(target: Target, at: int, error: Exception) -> BackfillError:
+    """Return the error of a run over several partitions that stopped at the one with number `at`."""
+    slice_, last, total = target.slices[at], target.slices[-1], len(target.slices)
+    why, do = (error.why, error.do) if isinstance(error, BackfillError) else (f"{type(error).__name__}: {error}", "")
+    rest = slice_.name if slice_ is last else f"{slice_.name}...{last.name}"
+    kind: type[BackfillError] = type(error) if isinstance(error, BackfillError) else BackfillError
+    return kind(
+        f"{slice_.label} failed, partition {at + 1} of {total} in this run; the {at} before it are committed and"
+        f" stay, the {total - at - 1} after it were not begun",
+        why,
+        f"{do.rstrip('.')}{'; then launch' if do else 'Launch'} {rest} ('Re-execute from failure' does just that)",
+    )
+
+
+def _metadata(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
+    """Return what the UI shows of a load: numbers as numbers, so that it plots them."""
+    found: dict[str, Any] = {
+        "rows_before": load.rows_before,
+        "rows_after": load.rows_after,
+        "seconds": load.seconds,
+        "audit_id": load.audit_id,
+        "checksum": load.checksum,
+        "Query": dg.MetadataValue.md(
+            f"```sql\nSELECT * FROM {qualified(spelling, slice_.table)} WHERE {predicate(spelling, slice_)}\n```"
+        ),
+        "dagster/table_name": load.table_name,
+    }
+    if slice_.window is not None:
+        found["window_start"] = slice_.window.start.isoformat()
+        found["window_end"] = slice_.window.end.isoformat()
+    found["dagster/partition_row_count" if slice_.partition else "dagster/row_count"] = load.rows_after
+    return found

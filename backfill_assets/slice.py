@@ -1,0 +1,57 @@
+"""A slice: one window of one table (and one value of each static dimension), replaced as a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from backfill_assets.errors import DeclarationError
+from backfill_assets.table import Table
+from backfill_assets.window import Window
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one transaction deletes and inserts again.
+
+    `window` is None for a table that is replaced whole (or only by its dimensions).
+    `fixed` holds (column, value) for every static dimension of the table.
+    `partition` is the key as Dagster prints it, for messages and the audit.
+    """
+
+    table: Table
+    window: Window | None = None
+    fixed: tuple[tuple[str, str], ...] = ()
+    partition: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fixed, Mapping):
+            object.__setattr__(self, "fixed", tuple(self.fixed.items()))
+        if self.window is not None:
+            if self.table.slice_column is None:
+                raise DeclarationError(
+                    f"table {self.table.qualified} cannot be written by window",
+                    "it declares no slice column, so a second run would not know what to delete",
+                    "Declare the column that holds the time of a row (partition_expr in an asset's metadata)",
+                )
+            self.table.slice_column.bounds(self.window)  # refuses what cannot be compared
+        if {column for column, _ in self.fixed} != set(self.table.dimensions):
+            raise DeclarationError(
+                f"the slice {self.label} cannot be cut",
+                f"it gives {sorted(c for c, _ in self.fixed)} and the table's dimensions are {sorted(self.table.dimensions)}",
+                "Give one value for each dimension of the table",
+            )
+
+    @property
+    def label(self) -> str:
+        """The slice as messages name it: `analytics.fct_orders 2026-05-12`."""
+        return f"{self.table.qualified} {self.name}"
+
+    @property
+    def name(self) -> str:
+        """The part of the label behind the table: Dagster's key, or the window, or `(whole table)`."""
+        if self.partition:
+            return self.partition
+        zone = self.table.slice_column.zone if self.table.slice_column else "UTC"
+        parts = [self.window.label(zone)] if self.window else []
+        return "|".join([*parts, *(value for _, value in self.fixed)]) or "(whole table)"

@@ -1,0 +1,201 @@
+"""A warehouse table as its owner declares it: name, slice column, unique key, columns and policies.
+
+What cannot be compared safely is refused here, when the table is declared, and not in the middle of a backfill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any, Literal, cast, get_args
+
+from backfill_assets.errors import DeclarationError
+from backfill_assets.window import Window, zone_named
+
+SliceKind = Literal["date", "timestamp", "timestamptz", "int_yyyymmdd", "iso_text"]
+SchemaPolicy = Literal["fail", "add", "ignore"]
+Bound = date | datetime | int | str
+
+KINDS: tuple[str, ...] = get_args(SliceKind)
+POLICIES: tuple[str, ...] = get_args(SchemaPolicy)
+_WHOLE_DAYS_ONLY = ("date", "int_yyyymmdd", "iso_text")
+
+
+@dataclass(frozen=True)
+class SliceColumn:
+    """The column that cuts a table into slices.
+
+    `kind` is how it holds time: `date`, `timestamp` (wall clock of `zone`), `timestamptz` (an instant),
+    `int_yyyymmdd` or `iso_text` (`YYYY-MM-DD`, whatever follows). `zone` is the IANA zone whose days
+    and clock the values are in; for `timestamptz` it only names days in messages.
+    """
+
+    name: str
+    kind: SliceKind = "timestamptz"
+    zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise DeclarationError(
+                "the slice column has no name", "it is an empty text", "Name the column"
+            )
+        if self.kind not in KINDS:
+            raise DeclarationError(
+                f"the slice column {self.name!r} cannot be of kind {self.kind!r}",
+                "values of that kind cannot be compared safely with a window",
+                f"Declare one of {', '.join(KINDS)}, or add such a column to the table",
+            )
+        zone_named(self.zone)
+
+    def bounds(self, window: Window) -> tuple[Bound, Bound]:
+        """Return the window's start and end as this column holds them: one spelling for DELETE and INSERT."""
+        if self.kind == "timestamptz":
+            return window.start, window.end
+        if self.kind in _WHOLE_DAYS_ONLY and not window.is_whole_days(self.zone):
+            raise DeclarationError(
+                f"the window {window.label(self.zone)} cannot be compared with column {self.name!r}",
+                f"the column holds whole days of {self.zone} and the window is not made of them",
+                f"Partition by days of {self.zone}, or declare the time zone that the column's days are in",
+            )
+        return self._bound(window.start), self._bound(window.end)
+
+    def _bound(self, instant: datetime) -> Bound:
+        local = instant.astimezone(zone_named(self.zone))
+        if self.kind == "timestamp":
+            self._refuse_repeated(local)
+            return local.replace(tzinfo=None, fold=0)
+        # a day that begins at 01:00, because midnight was skipped, is still that day
+        if self.kind == "date":
+            return local.date()
+        return int(f"{local:%Y%m%d}") if self.kind == "int_yyyymmdd" else local.date().isoformat()
+
+    def _refuse_repeated(self, local: datetime) -> None:
+        """Refuse a bound inside the hour that the clock shows twice: its wall clock does not say which one."""
+        just_before = (local.astimezone(zone_named("UTC")) - timedelta(microseconds=1)).astimezone(
+            local.tzinfo
+        )
+        if _is_repeated(local) and _is_repeated(just_before):
+            raise DeclarationError(
+                f"the time {local.isoformat()} cannot be compared with column {self.name!r}",
+                f"the column holds the wall clock of {self.zone}, which shows that hour twice",
+                "Partition by day, or slice on a column with a time zone",
+            )
+
+
+def _is_repeated(local: datetime) -> bool:
+    """Tell whether the wall clock of `local` happens twice there: the offset shrinks from fold 0 to fold 1."""
+    first, second = local.replace(fold=0).utcoffset(), local.replace(fold=1).utcoffset()
+    return first is not None and second is not None and first > second
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose slices are replaced as a unit.
+
+    `name` may be qualified (`analytics.fct_sales`); give `schema` apart where a name itself holds a dot.
+    `slice_column` is None for a table that is only ever replaced whole.
+    `dimensions` are columns that hold a static second dimension (`region`).
+    `columns` maps names to SQL types in the warehouse's own spelling; None takes them from the table
+    that is there, or else from the first rows.
+    `on_schema_change`: `fail` refuses; `add` adds new columns and fills missing ones with NULL; `ignore`
+    leaves new columns out and fills missing ones with NULL.
+    `allow_empty`: whether a slice without rows is right: True, False, or the days (`YYYY-MM-DD`) on which it is.
+    `max_shrink`: the largest share of its rows that a slice of `shrink_floor` rows or more may lose.
+    """
+
+    name: str
+    slice_column: SliceColumn | None = None
+    unique_key: tuple[str, ...] = ()
+    schema: str | None = None
+    database: str | None = None
+    dimensions: tuple[str, ...] = ()
+    columns: Mapping[str, str] | None = field(default=None, hash=False)
+    on_schema_change: SchemaPolicy = "fail"
+    allow_empty: bool | frozenset[date] = False
+    max_shrink: float = 0.5
+    shrink_floor: int = 100
+
+    def __post_init__(self) -> None:
+        _set(self, "unique_key", _names(self.unique_key, "unique key"))
+        _set(self, "dimensions", _names(self.dimensions, "dimension"))
+        if self.schema is None and self.database is None:
+            self._split_name()
+        if not self.name or self.schema == "" or self.database == "":
+            raise self._wrong("has an empty part in its name", "Write it as table, schema.table or database.schema.table")
+        if self.on_schema_change not in POLICIES:
+            raise self._wrong(
+                f"has no policy {self.on_schema_change!r} for changed columns",
+                f"Choose one of {', '.join(POLICIES)}",
+            )
+        if not 0 <= self.max_shrink <= 1:
+            raise self._wrong(
+                f"cannot shrink by {self.max_shrink!r}", "Give max_shrink as a share between 0 and 1"
+            )
+        if not isinstance(self.allow_empty, bool):
+            _set(self, "allow_empty", _days(self.allow_empty, self))
+        if self.columns is not None:
+            _set(self, "columns", dict(self.columns))
+            self._refuse_undeclared(self.columns)
+
+    def _split_name(self) -> None:
+        parts = self.name.split(".")
+        if len(parts) > 3:
+            raise self._wrong("has too many dots in its name", "Give schema= and database= apart")
+        _set(self, "name", parts[-1])
+        _set(self, "schema", parts[-2] if len(parts) > 1 else None)
+        _set(self, "database", parts[-3] if len(parts) > 2 else None)
+
+    def _refuse_undeclared(self, columns: Mapping[str, str]) -> None:
+        needed = [*self.unique_key, *self.dimensions]
+        if self.slice_column is not None:
+            needed.append(self.slice_column.name)
+        missing = [name for name in needed if name not in columns]
+        if missing:
+            raise self._wrong(
+                f"declares columns without {', '.join(map(repr, missing))}, which its slices or its key need",
+                "Add them to columns=",
+            )
+
+    def _wrong(self, why: str, do: str) -> DeclarationError:
+        return DeclarationError(f"table {self.qualified or '(no name)'} cannot be declared so", f"it {why}", do)
+
+    @property
+    def qualified(self) -> str:
+        """The name as a person writes it: `schema.table`. For SQL use the engine, which quotes it."""
+        return ".".join(part for part in (self.database, self.schema, self.name) if part)
+
+    def empty_is_right(self, window: Window | None) -> bool:
+        """Tell whether no rows at all is a right answer for `window` (None: the whole table)."""
+        if isinstance(self.allow_empty, bool):
+            return self.allow_empty
+        if window is None:
+            return False
+        zone = self.slice_column.zone if self.slice_column else "UTC"
+        return all(day in self.allow_empty for day in window.days(zone))
+
+
+def _set(owner: Any, name: str, value: object) -> None:
+    object.__setattr__(owner, name, value)
+
+
+def _names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
+    found = (names,) if isinstance(names, str) else tuple(names)
+    if len(set(found)) < len(found) or not all(found):
+        raise DeclarationError(
+            f"the {what} {list(found)!r} cannot be used",
+            "a column is named twice or not at all",
+            "Name each column once",
+        )
+    return found
+
+
+def _days(days: Iterable[date | str], table: Table) -> frozenset[date]:
+    try:
+        return frozenset(date.fromisoformat(d) if isinstance(d, str) else d for d in days)
+    except (TypeError, ValueError) as error:
+        raise DeclarationError(
+            f"table {cast(Table, table).qualified} cannot be declared so",
+            f"allow_empty holds something that is not a day ({error})",
+            "Give True, False or days written YYYY-MM-DD",
+        ) from None

@@ -1,0 +1,147 @@
+"""What is known of staged rows before anything is deleted, and the refusals that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.sql import listed, predicate, qualified, quoted
+from backfill_assets.errors import BadRows, EmptySlice, SchemaMismatch, ShrunkSlice, WriteFailed
+from backfill_assets.slice import Slice
+from backfill_assets.writing.fit import Fit
+from backfill_assets.writing.run import Run
+
+_SAMPLE = 5
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Rows of a slice and the sum of their hashes."""
+
+    rows: int
+    checksum: str
+
+
+def facts_of_stage(session: Session, slice_: Slice, found: Fit, stage: str) -> Facts:
+    """Scan the stage once; raise unless every row belongs to the slice, fits its columns and is there once."""
+    _refuse_lossy(session, slice_, found, stage)
+    spelling, rows = session.spelling, found.select(session.spelling, stage)
+    belongs = predicate(spelling, slice_)
+    column = slice_.table.slice_column
+    cut = quoted(spelling, column.name) if column is not None and slice_.window is not None else "NULL"
+    total, outside, nulls, first, last, checksum = session.fetch(
+        f"SELECT count(*), count(CASE WHEN {belongs} THEN NULL ELSE 1 END), count(*) - count({cut}),"
+        f" CAST(min({cut}) AS {_text(session)}), CAST(max({cut}) AS {_text(session)}), {_checksum(session, found)}"
+        f" FROM ({rows}) AS staged"
+    )[0]
+    if outside:
+        without = f", {nulls} of them without a value" if nulls and cut != "NULL" else ""
+        where = f"; {cut} runs from {first} to {last}" if cut != "NULL" else ""
+        raise BadRows(
+            f"{slice_.label} was left as it was",
+            f"{outside} of {total} rows do not belong to it{without}{where}, and the slice is {belongs}",
+            "Filter the source to the window and give every row a value, or correct the time zone",
+        )
+    _refuse_duplicates(session, slice_, rows)
+    return Facts(int(total), str(checksum))
+
+
+def facts_of_table(session: Session, slice_: Slice, found: Fit) -> Facts:
+    """Read the slice back from the table, in the transaction that wrote it."""
+    rows, checksum = session.fetch(
+        f"SELECT count(*), {_checksum(session, found)} FROM {qualified(session.spelling, slice_.table)}"
+        f" WHERE {predicate(session.spelling, slice_)}"
+    )[0]
+    return Facts(int(rows), str(checksum))
+
+
+def refuse_empty(slice_: Slice, staged: Facts, run: Run) -> None:
+    """Raise when no rows came and neither the table's declaration nor the run says that this is right."""
+    if staged.rows or "empty" in run.allows or slice_.table.empty_is_right(slice_.window):
+        return
+    raise EmptySlice(
+        f"{slice_.label} was left as it was",
+        "no rows came for it, and an empty slice is not declared to be right",
+        "Load the source first; or declare allow_empty (True, or the days); or launch with the run tags allow=empty and reason=...",
+    )
+
+
+def refuse_shrunk(slice_: Slice, before: int, staged: Facts, run: Run) -> None:
+    """Raise when a slice would lose more of its rows than its table tolerates."""
+    table = slice_.table
+    if before < table.shrink_floor or staged.rows == 0 or "shrink" in run.allows:
+        return
+    if staged.rows < before * (1 - table.max_shrink):
+        raise ShrunkSlice(
+            f"{slice_.label} was left as it was",
+            f"it holds {before} rows and only {staged.rows} came, a loss beyond {table.max_shrink:.0%}",
+            "Look at the source; if the loss is right, launch with the run tags allow=shrink and reason=..., or raise max_shrink",
+        )
+
+
+def must_agree(slice_: Slice, staged: Facts, inserted: int, written: Facts) -> None:
+    """Raise unless the table now holds exactly what was staged."""
+    if inserted not in (staged.rows, -1) or written != staged:
+        raise WriteFailed(
+            f"{slice_.label} was left as it was",
+            f"{staged.rows} rows were staged, {inserted} inserted and {written.rows} found with"
+            f" {'the same' if written.checksum == staged.checksum else 'another'} checksum",
+            "Look for a trigger, a default or another writer that changes rows on their way, then launch this again",
+        )
+
+
+def _checksum(session: Session, found: Fit) -> str:
+    spelling = session.spelling
+    hashed = spelling.row_hash.format(columns=listed(spelling, found.names))
+    return spelling.hash_sum.format(hash=hashed)
+
+
+def _text(session: Session) -> str:
+    from sqlglot import exp
+
+    return exp.DataType.build("TEXT").sql(dialect=session.spelling.dialect)
+
+
+def _refuse_lossy(session: Session, slice_: Slice, found: Fit, stage: str) -> None:
+    """Raise when a value would not survive the way into its column's type and back."""
+    if not found.casts:
+        return
+    spelling = session.spelling
+    changed: dict[str, str] = {}
+    for name, value in zip(found.names, found.values, strict=True):
+        if name in found.casts:
+            was, will = found.casts[name]
+            source = value[len("CAST(") : -len(f" AS {will})")]
+            there = spelling.try_cast.format(value=source, type=will)
+            changed[name] = f"CAST({there} AS {was}) IS DISTINCT FROM {source}"
+    counts = session.fetch(
+        "SELECT " + ", ".join(f"count(CASE WHEN {c} THEN 1 END)" for c in changed.values()) + f" FROM {stage}"
+    )[0]
+    for (name, condition), count in zip(changed.items(), counts, strict=True):
+        if count:
+            was, will = found.casts[name]
+            sample = session.fetch(f"SELECT {quoted(spelling, name)} FROM {stage} WHERE {condition} LIMIT {_SAMPLE}")
+            raise SchemaMismatch(
+                f"{slice_.label} was left as it was",
+                f"{count} values of column {name!r} would change from {was} to {will},"
+                f" for example {', '.join(str(row[0]) for row in sample)}",
+                f"Convert them in the transform, or give the column a type that holds them",
+            )
+
+
+def _refuse_duplicates(session: Session, slice_: Slice, rows: str) -> None:
+    """Raise when two rows share the unique key; NULL parts count as equal."""
+    if not slice_.table.unique_key:
+        return
+    spelling = session.spelling
+    keys = listed(spelling, slice_.table.unique_key)
+    twice = f"SELECT {keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
+    found = session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0]
+    if found:
+        sample = session.fetch(f"{twice} ORDER BY {keys} LIMIT {_SAMPLE}")
+        raise BadRows(
+            f"{slice_.label} was left as it was",
+            f"{found} values of the unique key ({', '.join(slice_.table.unique_key)}) come more than once,"
+            f" for example {'; '.join(', '.join(map(str, row[:-1])) + f' x{row[-1]}' for row in sample)}",
+            "Remove the duplicates in the transform, or correct unique_key",
+        )

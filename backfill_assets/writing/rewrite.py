@@ -1,0 +1,152 @@
+"""The one way a slice reaches a table: stage, then claim, delete, insert, verify, audit, all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Union
+
+from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.sql import listed, predicate, qualified
+from backfill_assets.errors import BackfillError, SchemaMismatch, StaleSource
+from backfill_assets.slice import Slice
+from backfill_assets.writing import arrow, measure
+from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
+from backfill_assets.writing.claims import claim_of
+from backfill_assets.writing.fit import Fit, Stage, fit, make_room
+from backfill_assets.writing.run import Run
+from backfill_assets.writing.select import Select
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows = Union["pa.Table", Select]
+
+_READS = 3
+_log = logging.getLogger(__name__)
+
+
+def rewrite(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable = AuditTable()) -> Load:
+    """Replace the rows of `slice_` by `rows` and return the audit row of it.
+
+    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and
+    no audit row is written. A `Select` whose source was overtaken while it was read is read again.
+    """
+    audit.ensure(session)
+    for read in range(1, _READS + 1):
+        try:
+            return _attempt(session, slice_, rows, run, audit)
+        except StaleSource:
+            if not isinstance(rows, Select) or read == _READS:
+                raise
+            _log.info("%s was written while its source was read; reading again.", slice_.label)
+    raise AssertionError("unreachable")
+
+
+def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable) -> Load:
+    started = session.clock()
+    read_at = started
+    if run.source_read_at is not None and not isinstance(rows, Select):
+        # told by this machine's clock, compared on the warehouse's
+        read_at = run.source_read_at + (started - datetime.now(timezone.utc))
+    with _staged(session, slice_, rows) as stage:
+        found = fit(session, slice_, stage)
+        staged = measure.facts_of_stage(session, slice_, found, stage.relation)
+        measure.refuse_empty(slice_, staged, run)
+        make_room(session, slice_.table, found)
+        with session.transaction():
+            session.claim(claim_of(slice_, run.run_id))
+            _refuse_stale(session, slice_, read_at, audit)
+            before = _delete(session, slice_)
+            measure.refuse_shrunk(slice_, before, staged, run)
+            inserted = _insert(session, slice_, found, stage.relation)
+            written = measure.facts_of_table(session, slice_, found)
+            measure.must_agree(slice_, staged, inserted, written)
+            load = _load(session, slice_, run, read_at, started, before, written)
+            audit.record(session, load)
+    audit.must_hold(session, load)
+    return load
+
+
+@contextlib.contextmanager
+def _staged(session: Session, slice_: Slice, rows: Rows) -> Iterator[Stage]:
+    """Put the rows beside the table, under a name of this attempt alone, and remove them whatever happens."""
+    name = f"backfill_stage_{uuid.uuid4().hex}"
+    try:
+        if isinstance(rows, Select):
+            yield Stage(session.stage_select(name, rows.for_slice(session.spelling, slice_)))
+        else:
+            if rows.num_columns == 0:
+                raise SchemaMismatch(
+                    f"{slice_.label} was left as it was",
+                    "the frame has no columns",
+                    "Return a frame with the table's columns, also when it holds no rows",
+                )
+            data = arrow.plain(rows, slice_.label)
+            yield Stage(session.stage_arrow(name, data), arrow.untyped(data), arrow.undecided(rows))
+    finally:
+        with contextlib.suppress(BackfillError):  # the first error is the one to tell; the session's end cleans up
+            session.drop_stage(name)
+
+
+def _refuse_stale(session: Session, slice_: Slice, read_at: datetime, audit: AuditTable) -> None:
+    newer = audit.newer_read(session, slice_, read_at)
+    if newer is not None:
+        raise StaleSource(
+            f"{slice_.label} was left as it was",
+            f"run {newer[0][:8]} wrote it from a source read at {newer[1].isoformat()}, after this run read its own"
+            f" at {read_at.isoformat()}",
+            "Launch this partition again, so that it reads the source as it is now",
+        )
+
+
+def _delete(session: Session, slice_: Slice) -> int:
+    spelling = session.spelling
+    return session.execute(f"DELETE FROM {qualified(spelling, slice_.table)} WHERE {predicate(spelling, slice_)}")
+
+
+def _insert(session: Session, slice_: Slice, found: Fit, stage: str) -> int:
+    spelling = session.spelling
+    return session.execute(
+        f"INSERT INTO {qualified(spelling, slice_.table)} ({listed(spelling, found.names)})"
+        f" {found.select(spelling, stage)}"
+    )
+
+
+def _load(
+    session: Session,
+    slice_: Slice,
+    run: Run,
+    read_at: datetime,
+    started: datetime,
+    before: int,
+    written: measure.Facts,
+) -> Load:
+    now = session.clock()
+    return Load(
+        audit_id=uuid.uuid4().hex,
+        table_name=slice_.table.qualified,
+        partition_key=slice_.name,
+        window_start=slice_.window.start if slice_.window else None,
+        window_end=slice_.window.end if slice_.window else None,
+        dimensions=dimensions_of(slice_),
+        outcome="committed",
+        strategy=run.strategy,
+        lane=run.lane,
+        rows_before=before,
+        rows_after=written.rows,
+        checksum=written.checksum,
+        reason=run.reason,
+        ticket=run.ticket,
+        launched_by=run.launched_by,
+        run_id=run.run_id,
+        backfill_id=run.backfill_id,
+        code_version=run.code_version,
+        source_read_at=read_at,
+        started_at=started,
+        committed_at=now,
+        seconds=round((now - started).total_seconds(), 6),
+    )

@@ -1,0 +1,61 @@
+"""A warehouse file, an IO manager over it and short ways to materialize and to look into the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from backfill_assets.engines import open_engine
+from backfill_assets.io_managers import DeleteInsertIOManager
+
+
+class Warehouse:
+    """One DuckDB file with the IO manager under test."""
+
+    def __init__(self, file: Path) -> None:
+        self.url = f"duckdb:///{file}"
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.io_manager = DeleteInsertIOManager(url=self.url)
+
+    def run(self, *assets: dg.AssetsDefinition, ok: bool = True, **options: Any) -> dg.ExecuteInProcessResult:
+        """Materialize without raising; `ok` says whether the run is expected to succeed."""
+        result = dg.materialize(
+            assets,
+            instance=self.instance,
+            resources={"io_manager": self.io_manager},
+            raise_on_error=False,
+            **options,
+        )
+        assert result.success is ok, [e.message for e in result.all_events if e.is_failure]
+        return result
+
+    def run_range(self, first: str, last: str, *assets: dg.AssetsDefinition, **options: Any):
+        """Materialize a range of partitions in one run, as a single-run backfill does."""
+        edges = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        return self.run(*assets, tags={**edges, **options.pop("tags", {})}, **options)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with open_engine(self.url).session(read_only=True) as session:
+            return session.fetch(sql)
+
+    def execute(self, *statements: str) -> None:
+        with open_engine(self.url).session() as session:
+            for statement in statements:
+                session.execute(statement)
+
+
+def failure_of(result: dg.ExecuteInProcessResult) -> str:
+    """Return the sentence that a failed run shows for its step."""
+    failed = result.filter_events(lambda event: event.is_step_failure)
+    assert len(failed) == 1, failed
+    error = failed[0].step_failure_data.error
+    assert error is not None
+    return error.message
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse(tmp_path / "warehouse.duckdb")
