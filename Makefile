@@ -53,7 +53,7 @@ screenshots: setup-dev ## take the pictures of docs/ from the UI on the demo's d
 	$(PY) -m backfill_assets_tests.screenshots
 
 LOCK := .venv/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
-  --no-header --no-annotate --quiet pyproject.toml
+  --no-header --no-annotate --no-strip-extras --quiet pyproject.toml
 lock: setup-dev ## resolve both lock files anew
 	$(LOCK) --extra dev -o requirements-dev.lock
 	$(LOCK) --extra flights -c requirements-dev.lock -o requirements.lock

@@ -1,0 +1,80 @@
+"""When the rows of each slice are made: all at once, or by the asset, a little ahead of being written."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from backfill_assets.errors import DeclarationError
+from backfill_assets.io_managers.frames import arrow_of, is_arrow, is_pandas
+from backfill_assets.io_managers.values import PerSlice
+from backfill_assets.slice import Slice
+from backfill_assets.writing import Run, Select
+from backfill_assets.writing.arrow import cut
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# an asset that computes quickly is let run ahead, since opening a warehouse can cost more than a small slice
+_AHEAD_SECONDS = 1.0
+_AHEAD_BYTES = 64 * 2**20
+_AHEAD_SLICES = 31
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The rows to write to a slice, and the run with the time at which their source was read."""
+
+    slice: Slice
+    rows: pa.Table | Select
+    run: Run
+
+
+def adapted(obj: Any, label: str) -> Any:
+    """Return what an asset returned in the form that the write path takes."""
+    if isinstance(obj, (Select, PerSlice)) or is_arrow(type(obj)):
+        return obj
+    if is_pandas(type(obj)):
+        return arrow_of(obj, label)
+    raise DeclarationError(
+        f"{label} cannot be written",
+        f"the asset returned a {type(obj).__module__}.{type(obj).__qualname__}",
+        "Return a pandas.DataFrame, a pyarrow.Table, a Select or a PerSlice",
+    )
+
+
+def batches(slices: list[Slice], rows: Any, run: Run) -> Iterator[list[Computed]]:
+    """Yield what to write next, in order; between two batches the asset's own code runs.
+
+    A frame of many days is cut before the first of them is yielded, so that a stray row changes nothing.
+    """
+    if isinstance(rows, PerSlice):
+        yield from _ahead(slices, rows, run)
+    elif isinstance(rows, Select) or len(slices) == 1:
+        yield [Computed(slice_, rows, run) for slice_ in slices]
+    else:
+        parts = cut(rows, slices)
+        yield [Computed(s, part, run) for s, part in zip(slices, parts, strict=True)]
+
+
+def _ahead(slices: list[Slice], rows: PerSlice, run: Run) -> Iterator[list[Computed]]:
+    batch: list[Computed] = []
+    began, size = time.monotonic(), 0
+    for slice_ in slices:
+        now = datetime.now(timezone.utc)
+        try:
+            made = adapted(rows.compute(slice_), slice_.label)
+        except Exception:
+            yield batch  # what was made before the failing slice is good
+            raise
+        batch.append(Computed(slice_, made, dataclasses.replace(run, source_read_at=now)))
+        size += 0 if isinstance(made, Select) else made.nbytes
+        late = time.monotonic() - began > _AHEAD_SECONDS
+        if late or size > _AHEAD_BYTES or len(batch) >= _AHEAD_SLICES:
+            yield batch
+            batch, began, size = [], time.monotonic(), 0
+    yield batch

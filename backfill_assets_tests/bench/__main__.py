@@ -1,0 +1,68 @@
+"""Runs all benchmarks, prints the ratios and writes docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from backfill_assets_tests.bench import duckdb_write, importing, io_manager, postgres_write
+from backfill_assets_tests.bench.timing import Ratio
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+HEAD = """# Benchmarks
+
+`make bench` wrote this page on {when}: {machine}.
+Ours and the reference ran in turn (A B A B ...) in one process; a time is a median, the ratio is the median of
+the ratios pair by pair. Machines differ and are noisy: only the ratios mean anything.
+A slice is 20,000 rows of five columns.
+
+| what | ours, ms | reference, ms | ratio | wanted | |
+|---|---:|---:|---:|---:|---|
+"""
+
+
+def measured(folder: Path) -> Iterator[Ratio]:
+    for module in (duckdb_write, io_manager, postgres_write, importing):
+        for ratio in module.measure(folder):
+            print(f"{ratio.ratio:6.2f} (wanted {ratio.wanted:.2f})  {ratio.what}", flush=True)
+            yield ratio
+
+
+def machine() -> str:
+    cpu = next(
+        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
+    packages = ", ".join(f"{name} {version(name)}" for name in ("dagster", "duckdb", "pandas", "psycopg"))
+    return f"{os.cpu_count()} cores of {cpu}, Python {platform.python_version()}, {packages}"
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = list(measured(folder))
+        peaks = io_manager.memory(folder)
+    page = HEAD.format(when=f"{datetime.now(timezone.utc):%Y-%m-%d}", machine=machine())
+    for ratio in found:
+        verdict = "kept" if ratio.kept else "**missed**"
+        page += (
+            f"| {ratio.what} | {ratio.ours_ms:.1f} | {ratio.reference_ms:.1f} | {ratio.ratio:.2f}"
+            f" | {ratio.wanted:.2f} | {verdict} |\n"
+        )
+    memory = ", ".join(f"{mib:.0f} MiB over {days} days" for days, mib in peaks.items())
+    page += f"\nPeak memory of a process that writes a range day by day (`PerSlice`): {memory}.\n"
+    PAGE.write_text(page)
+    print(f"Peak memory: {memory}.\nWritten to docs/{PAGE.name}.")
+
+
+if __name__ == "__main__":
+    main()
