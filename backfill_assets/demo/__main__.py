@@ -1,0 +1,67 @@
+"""`python -m backfill_assets.demo [sales | flights | serve]`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+
+from backfill_assets.demo import flights_demo, sales_demo
+from backfill_assets.demo.place import Place, prepared
+from backfill_assets.demo.servers import servers
+from backfill_assets.engines import open_engine
+from backfill_assets.errors import BackfillError
+from backfill_assets.sales.source import prepare
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a demo and return the process's exit status."""
+    parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
+    parser.add_argument("what", choices=["sales", "flights", "serve"])
+    parser.add_argument("--home", type=Path, default=Path(".demo"), help="the folder of warehouse, logs and Dagster's home")
+    parser.add_argument("--port", type=int, help="the UI's port; a free one if left out")
+    parser.add_argument("--first", type=date.fromisoformat, default=date(2026, 5, 1), help="first day of the sales demo")
+    parser.add_argument("--last", type=date.fromisoformat, default=date(2026, 5, 31), help="last day, which is loaded too")
+    given = parser.parse_args(arguments)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        place = prepared(given.home)
+        if given.what == "serve":
+            return serve(place, console, given.port)
+        if given.what == "flights":
+            right = flights_demo.run(place, console)
+        else:
+            right = sales_demo.run(place, console, given.first, given.last)
+    except BackfillError as error:
+        console.print(f"{error}", style="red")
+        return 1
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        return 130
+    console.print("To look at it in the UI: make dev")
+    return 0 if right else 1
+
+
+def serve(place: Place, console: Console, port: int | None) -> int:
+    """Keep the UI up until Ctrl-C."""
+    console.print("Starting Dagster's webserver and daemon ...")
+    prepare(open_engine(place.url))
+    with servers(place, port) as running:
+        console.print(f"The UI is at {running.url} (process {os.getpid()}). Ctrl-C stops it.")
+        while True:
+            time.sleep(3600)
+
+
+def _end(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

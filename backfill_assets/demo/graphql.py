@@ -1,0 +1,102 @@
+"""The few questions that the demos ask the webserver, in the words of the UI's own GraphQL."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+from backfill_assets.errors import BackfillError
+
+_READY = """{
+  instance { daemonHealth { allDaemonStatuses { daemonType required healthy } } }
+  repositoriesOrError { ... on RepositoryConnection { nodes { name } } }
+}"""
+_LAUNCH = """mutation Launch($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}"""
+_STATUS = """query Status($id: String!, $runs: RunsFilter!) {
+  partitionBackfillOrError(backfillId: $id) {
+    __typename
+    ... on PartitionBackfill { status }
+    ... on PythonError { message }
+  }
+  runsOrError(filter: $runs) { ... on Runs { results { runId status } } }
+}"""
+_FAILURE = """query Failure($id: ID!) {
+  logsForRun(runId: $id) { ... on EventConnection { events {
+    ... on ExecutionStepFailureEvent { error { message } }
+    ... on RunFailureEvent { message }
+  } } }
+}"""
+
+
+class Dagster:
+    """A webserver by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def is_ready(self) -> bool:
+        """Tell whether the code location is loaded and the daemon's queue and backfills are alive."""
+        try:
+            found = self.ask(_READY)
+        except (OSError, ValueError, BackfillError):
+            return False
+        daemons = found["instance"]["daemonHealth"]["allDaemonStatuses"]
+        alive = {d["daemonType"] for d in daemons if d["healthy"]}
+        return bool(found["repositoriesOrError"].get("nodes")) and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
+
+    def launch(self, assets: list[list[str]], partitions: list[str], title: str, tags: dict[str, str]) -> str:
+        """Launch a backfill as the UI's dialog does, and return its id."""
+        params = {
+            "assetSelection": [{"path": path} for path in assets],
+            "partitionNames": partitions,
+            "title": title,
+            "tags": [{"key": key, "value": value} for key, value in tags.items()],
+        }
+        found = self.ask(_LAUNCH, params=params)["launchPartitionBackfill"]
+        if "backfillId" not in found:
+            raise BackfillError(
+                "the backfill could not be launched",
+                found.get("message", found["__typename"]),
+                "Read the webserver's log",
+            )
+        return str(found["backfillId"])
+
+    def status(self, backfill: str) -> tuple[str, dict[str, str]]:
+        """Return the backfill's status, and the status of each of its runs."""
+        runs = {"tags": [{"key": "dagster/backfill", "value": backfill}]}
+        found = self.ask(_STATUS, id=backfill, runs=runs)
+        results = found["runsOrError"]["results"]
+        return str(found["partitionBackfillOrError"].get("status", "UNKNOWN")), {r["runId"]: r["status"] for r in results}
+
+    def failure(self, run: str) -> str:
+        """Return what a failed run says, or an empty text."""
+        events = self.ask(_FAILURE, id=run)["logsForRun"].get("events", [])
+        said = [(event.get("error") or {}).get("message") or event.get("message") for event in events]
+        return next((str(text).strip() for text in said if text), "")
+
+    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
+        """Ask one question; errors of the schema are raised."""
+        request = urllib.request.Request(
+            f"{self.url}/graphql",
+            data=json.dumps({"query": query, "variables": variables}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                found = json.load(answer)
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")[:500]
+            raise BackfillError("the webserver refused a question", said, "Read its log") from error
+        if found.get("errors"):
+            raise BackfillError(
+                "the webserver did not understand a question", str(found["errors"][0]["message"]), "Read its log"
+            )
+        return found["data"]

@@ -1,0 +1,53 @@
+"""Where a demo lives: the warehouse file, Dagster's home and the logs, all below one folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from backfill_assets.errors import DeclarationError
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The folder of a demo."""
+
+    folder: Path
+
+    @property
+    def warehouse(self) -> Path:
+        return self.folder / "warehouse.duckdb"
+
+    @property
+    def url(self) -> str:
+        return f"duckdb:///{self.warehouse}"
+
+    @property
+    def dagster_home(self) -> Path:
+        return self.folder / "dagster_home"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every process of the demo."""
+        return {**os.environ, "DAGSTER_HOME": str(self.dagster_home), "BACKFILL_WAREHOUSE_URL": self.url}
+
+    def log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+
+def prepared(folder: Path) -> Place:
+    """Make the folder, with the project's dagster.yaml as the instance's."""
+    if not (ROOT / "dagster.yaml").exists():
+        raise DeclarationError(
+            "the demo cannot start",
+            "dagster.yaml and workspace.yaml are not beside the package",
+            "Run it from a checkout of the project",
+        )
+    place = Place(folder.absolute())
+    place.dagster_home.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(ROOT / "dagster.yaml", place.dagster_home / "dagster.yaml")
+    return place

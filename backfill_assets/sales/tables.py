@@ -1,0 +1,34 @@
+"""The tables of the example, as their owner declares them."""
+
+from __future__ import annotations
+
+from backfill_assets.sales.source import HOLIDAY
+from backfill_assets.table import SliceColumn, Table
+
+FCT_SALES = Table(
+    "analytics.fct_sales",
+    SliceColumn("sale_date", kind="date", zone="UTC"),
+    unique_key=("sale_id",),
+    columns={
+        "sale_date": "DATE",
+        "sale_id": "BIGINT",
+        "customer_id": "BIGINT",
+        "product_id": "BIGINT",
+        "quantity": "BIGINT",
+        "amount": "DECIMAL(18,2)",
+    },
+    allow_empty=frozenset({HOLIDAY}),
+)
+
+DAILY_PRODUCT_SALES = Table(
+    "analytics.daily_product_sales",
+    SliceColumn("sale_date", kind="date", zone="UTC"),
+    unique_key=("sale_date", "product_id"),
+    columns={
+        "sale_date": "DATE",
+        "product_id": "BIGINT",
+        "quantity": "BIGINT",
+        "amount": "DECIMAL(18,2)",
+    },
+    allow_empty=frozenset({HOLIDAY}),
+)
