@@ -17,6 +17,7 @@ class Place:
     """The folder of a demo."""
 
     folder: Path
+    time_zone: str | None = None
 
     @property
     def warehouse(self) -> Path:
@@ -32,8 +33,9 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every process of the demo."""
-        return {**os.environ, "DAGSTER_HOME": str(self.dagster_home), "BACKFILL_WAREHOUSE_URL": self.url}
+        """The environment of every process of the demo; `time_zone` is that of their sessions."""
+        found = {**os.environ, "DAGSTER_HOME": str(self.dagster_home), "BACKFILL_WAREHOUSE_URL": self.url}
+        return found | ({"TZ": self.time_zone} if self.time_zone else {})
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
