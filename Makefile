@@ -56,7 +56,8 @@ LOCK := .venv/bin/uv pip compile --universal --python-version 3.10 --generate-ha
   --no-header --no-annotate --no-strip-extras --quiet pyproject.toml
 lock: setup-dev ## resolve both lock files anew
 	$(LOCK) --extra dev -o requirements-dev.lock
-	$(LOCK) --extra flights -c requirements-dev.lock -o requirements.lock
+	sed -E 's/\[[a-z0-9,-]+\]==/==/' requirements-dev.lock >.venv/.constraints
+	$(LOCK) --extra flights -c .venv/.constraints -o requirements.lock
 
 clean: ## remove the demo's data and caches, not .venv
 	rm -rf .demo .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -60,16 +60,24 @@ def _postgres(inst_data: ConfigurableClassData | None, url: str) -> DagsterStora
             "Write postgresql://user:password@host:5432/database, or unset it for SQLite",
         )
     from dagster_postgres import DagsterPostgresStorage
+    from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import SQLAlchemyError
 
-    # psycopg 3 is what we install; SQLAlchemy before 2.1 would look for psycopg2 under the plain name
+    # under psycopg 3, which SQLAlchemy 2.1 takes for the plain name, Dagster's NOTIFY is a syntax error
     _, _, rest = url.partition("://")
-    settings = {"postgres_url": f"postgresql+psycopg://{rest}", "should_autocreate_tables": True}
+    settings = {"postgres_url": f"postgresql+psycopg2://{rest}", "should_autocreate_tables": True}
     try:
         return DagsterPostgresStorage.from_config_value(inst_data, settings)
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, DagsterPostgresException) as error:
         raise Unreachable(
             f"Dagster's storage at {without_secrets(url)} cannot be opened",
-            str(getattr(error, "orig", None) or error).split("\n")[0],
+            _reason(error),
             f"Correct {VARIABLE} or start that server; unset it for SQLite",
         ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Return the driver's own words; Dagster wraps them once the retries are over."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(getattr(error, "orig", None) or error).strip().split("\n")[0]

@@ -1,0 +1,95 @@
+"""The demo as a stranger runs it: real servers, a real backfill, a verdict that can be bad."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.demo.verdict import Day
+from backfill_assets.engines import open_engine
+
+ROOT = Path(__file__).parents[2]
+
+
+def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "backfill_assets.demo", *arguments, "--home", str(folder)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+
+
+def children_of(folder: Path) -> list[str]:
+    """Return the processes whose environment says that they belong to the demo in `folder`."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and f"DAGSTER_HOME={folder}".encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_running(tmp_path: Path) -> None:
+    look = "SELECT count(*), sum(amount), count(DISTINCT sale_id) FROM analytics.fct_sales"
+    tables = []
+    for _ in range(2):
+        shown = demo(tmp_path, "sales", "--first", "2026-05-24", "--last", "2026-05-26")
+        assert shown.returncode == 0, shown.stdout + shown.stderr
+        assert "Every day is right." in shown.stdout
+        for line in ("2026-05-24", "2026-05-25", "2026-05-26"):
+            assert any(row.startswith(line) and row.rstrip().endswith("ok") for row in shown.stdout.splitlines())
+        assert "make dev" in shown.stdout
+        assert children_of(tmp_path / "dagster_home") == []
+        with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session() as session:
+            tables.append(session.fetch(look))
+    assert tables[0] == tables[1]
+    assert tables[0][0][0] == tables[0][0][2] > 0
+
+
+@pytest.mark.slow
+def test_a_day_that_is_not_right_ends_the_demo_with_a_bad_status(tmp_path: Path) -> None:
+    """A duplicate in the source breaks the unique key of its day, and only of its day."""
+    first = demo(tmp_path, "sales", "--first", "2026-05-24", "--last", "2026-05-24")
+    assert first.returncode == 0, first.stdout + first.stderr
+    with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session() as session:
+        session.execute("ALTER TABLE analytics.fct_sales ADD COLUMN added_by_hand INTEGER")
+    second = demo(tmp_path, "sales", "--first", "2026-05-24", "--last", "2026-05-24")
+    assert second.returncode == 1, second.stdout + second.stderr
+    assert "added_by_hand" in second.stdout.replace("\n", "")
+    assert "WRONG: no audit row of this backfill" in second.stdout
+
+
+@pytest.mark.slow
+def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "backfill_assets.demo", "serve", "--home", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as ui:
+        assert ui.stdout is not None
+        said = next((line for line in ui.stdout if "The UI is at" in line), "")
+        assert "http://127.0.0.1:" in said
+        assert children_of(tmp_path / "dagster_home")
+        ui.send_signal(signal.SIGTERM)
+        assert ui.wait(60) == 130
+    time.sleep(0.2)
+    assert children_of(tmp_path / "dagster_home") == []
+
+
+@pytest.mark.parametrize(
+    ("day", "verdict"),
+    [
+        (Day("2026-05-01", 0, 3, 3, Decimal("6.00"), Decimal("6.00")), "ok"),
+        (Day("2026-05-01", 3, 3, 4, 6, 6), "WRONG: -1 rows"),
+        (Day("2026-05-01", 3, 6, 3, 12, 6), "WRONG: +3 rows"),
+        (Day("2026-05-01", 3, 3, 3, Decimal("6.01"), Decimal("6.00")), "WRONG: sum 6.01, not 6.00"),
+        (Day("2026-05-01", None, 3, 3, 6, 6), "WRONG: no audit row of this backfill"),
+    ],
+)
+def test_a_day_is_right_only_when_it_was_written_and_rows_and_sums_agree(day: Day, verdict: str) -> None:
+    assert day.verdict == verdict
+    assert day.is_right is (verdict == "ok")

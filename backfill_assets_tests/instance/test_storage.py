@@ -1,0 +1,113 @@
+"""Runs and events are kept in SQLite until one variable asks for PostgreSQL."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+from dagster._core.storage.runs import SqliteRunStorage
+from dagster_postgres import PostgresRunStorage
+
+from backfill_assets.errors import DeclarationError, Unreachable
+
+ROOT = Path(__file__).parents[2]
+VARIABLE = "BACKFILL_DAGSTER_PG_URL"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A DAGSTER_HOME that holds the project's own dagster.yaml."""
+    (tmp_path / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    return tmp_path
+
+
+def one_run_of(instance: dg.DagsterInstance) -> dg.DagsterRun:
+    """Run something, and return it as the storage remembers it."""
+
+    @dg.asset
+    def something() -> None: ...
+
+    result = dg.materialize([something], instance=instance)
+    run = instance.get_run_by_id(result.run_id)
+    assert run is not None
+    assert instance.get_latest_materialization_event(something.key) is not None
+    return run
+
+
+def test_dagster_yaml_works_as_it_stands_and_keeps_runs_in_sqlite(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert isinstance(instance.run_storage, SqliteRunStorage)
+        assert one_run_of(instance).is_success
+    assert (home / "history" / "runs.db").exists()
+
+
+def test_one_variable_moves_runs_and_events_to_postgres(
+    home: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, postgres_url)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert isinstance(instance.run_storage, PostgresRunStorage)
+        run = one_run_of(instance)
+    with dg.DagsterInstance.from_config(str(home)) as again:
+        assert again.get_run_by_id(run.run_id) is not None
+    assert not (home / "history").exists()
+
+
+def test_dagster_yaml_is_loaded_without_a_warning(home: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            assert not instance.telemetry_enabled
+            assert not instance.nux_enabled
+
+
+def test_three_backfill_runs_at_once_leave_room_for_the_daily_run(home: Path) -> None:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        queue = instance.get_concurrency_config().run_queue_config
+    assert queue is not None
+    assert queue.tag_concurrency_limits == [{"key": "dagster/backfill", "limit": 3}]
+    assert queue.max_concurrent_runs > 3
+
+
+def test_limits_stand_where_a_coordinator_may_change_them() -> None:
+    """`concurrency.runs` would override what the coordinator says at each tick."""
+    assert "concurrency" not in yaml.safe_load((ROOT / "dagster.yaml").read_text())
+
+
+@pytest.mark.parametrize("url", ["mysql://ana:s3cret@host/db", "no url at all", "sqlite:///x"])
+def test_a_url_of_another_database_is_refused_without_its_password(
+    home: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, url)
+    with pytest.raises(DeclarationError, match="no PostgreSQL URL") as refused, dg.DagsterInstance.from_config(
+        str(home)
+    ) as instance:
+        instance.get_runs()
+    assert "s3cret" not in str(refused.value)
+    assert VARIABLE in str(refused.value)
+
+
+def test_a_server_that_is_away_is_one_sentence_without_the_password(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "postgresql://ana:s3cret@127.0.0.1:1/dagster?connect_timeout=2")
+    with pytest.raises(Unreachable, match="cannot be opened") as refused, dg.DagsterInstance.from_config(
+        str(home)
+    ) as instance:
+        instance.get_runs()
+    assert "s3cret" not in str(refused.value)
+
+
+def test_without_a_home_and_without_a_url_it_is_said_what_to_set(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backfill_assets.instance.storage import StorageChooser
+
+    monkeypatch.delenv("DAGSTER_HOME")
+    with pytest.raises(DeclarationError, match="DAGSTER_HOME"):
+        StorageChooser.from_config_value(None, {})

