@@ -43,7 +43,7 @@ test: setup-dev ## run the tests
 check: setup-dev ## lint, format, types and layers
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/pyright
+	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 
 bench: setup-dev ## measure against bare SQL and the stock IO manager; rewrites docs/benchmarks.md

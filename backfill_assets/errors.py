@@ -83,8 +83,12 @@ class MissingDriver(BackfillError, ImportError):
     """A package that this warehouse or feature needs is not installed."""
 
 
-_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^/\s]*(?=@)", re.IGNORECASE)
-_OPTION = re.compile(r"(?P<head>\b(?:password|passwd|token|secret|private_key)\s*=\s*)[^\s&;]+", re.I)
+_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)\S*(?=@)", re.IGNORECASE)
+_OPTION = re.compile(
+    r"(?P<head>\b\w*(?:password|passwd|passphrase|passcode|token|secret|private_key)\s*=\s*)"
+    r"(?:'[^']*'|\"[^\"]*\"|[^\s&;]+)",
+    re.IGNORECASE,
+)
 
 
 def without_secrets(text: str) -> str:

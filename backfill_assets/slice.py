@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backfill_assets.errors import DeclarationError
@@ -25,8 +24,6 @@ class Slice:
     partition: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.fixed, Mapping):
-            object.__setattr__(self, "fixed", tuple(self.fixed.items()))
         if self.window is not None:
             if self.table.slice_column is None:
                 raise DeclarationError(

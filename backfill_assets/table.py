@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.window import Window, zone_named
@@ -195,7 +195,7 @@ def _days(days: Iterable[date | str], table: Table) -> frozenset[date]:
         return frozenset(date.fromisoformat(d) if isinstance(d, str) else d for d in days)
     except (TypeError, ValueError) as error:
         raise DeclarationError(
-            f"table {cast(Table, table).qualified} cannot be declared so",
+            f"table {table.qualified} cannot be declared so",
             f"allow_empty holds something that is not a day ({error})",
             "Give True, False or days written YYYY-MM-DD",
         ) from None

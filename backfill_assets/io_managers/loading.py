@@ -20,7 +20,7 @@ from backfill_assets.window import Window
 
 def load(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None) -> Any:
     """Return the input in the type that it is annotated with; pandas where it is not."""
-    wanted = context.dagster_type.typing_type
+    wanted: Any = context.dagster_type.typing_type
     if not (wanted is Any or wanted is Relation or is_pandas(wanted) or is_arrow(wanted)):
         raise DeclarationError(
             f"the input {context.name!r} cannot be loaded as {wanted!r}",

@@ -36,14 +36,14 @@ def run_of(context: dg.OutputContext) -> Run:
     )
 
 
-def step_of(context: dg.OutputContext):  # noqa: ANN202 - the type is Dagster's own
+def step_of(context: dg.OutputContext):
     try:
         return context.step_context
     except Exception:  # a context built by hand has no step
         return None
 
 
-def _step_started(step) -> datetime | None:  # noqa: ANN001 - as above
+def _step_started(step) -> datetime | None:
     stats = step.instance.get_run_step_stats(step.run_id, [step.step.key])
     started = stats[0].start_time if stats else None
     return datetime.fromtimestamp(started, timezone.utc) if started else None

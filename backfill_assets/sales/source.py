@@ -8,7 +8,8 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.engines import Engine, Session
+from backfill_assets.engines import Engine
+from backfill_assets.writing.source import replace_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -93,18 +94,3 @@ def prepare(engine: Engine) -> int:
     with engine.session(who="the sample's source") as session:
         replace_source(session, "sales_raw", COLUMNS, data, "sum(sale_id), max(loaded_at)")
     return data.num_rows
-
-
-def replace_source(session: Session, name: str, columns: dict[str, str], data: pa.Table, proof: str) -> None:
-    """Fill the table `staging.<name>` with `data`, in one transaction, unless count and `proof` agree already."""
-    stage = session.stage_arrow(f"source_of_{name}", data)
-    session.define("CREATE SCHEMA IF NOT EXISTS staging")
-    listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-    session.define(f"CREATE TABLE IF NOT EXISTS staging.{name} ({listed})")
-    is_, should_be = (session.fetch(f"SELECT count(*), {proof} FROM {place}") for place in (f"staging.{name}", stage))
-    if is_ != should_be:
-        names = ", ".join(columns)
-        with session.transaction():
-            session.execute(f"DELETE FROM staging.{name}")
-            session.execute(f"INSERT INTO staging.{name} ({names}) SELECT {names} FROM {stage}")
-    session.drop_stage(f"source_of_{name}")

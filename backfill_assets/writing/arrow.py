@@ -48,7 +48,8 @@ def undecided(data: pa.Table) -> frozenset[str]:
     """
     import pyarrow as pa
 
-    return frozenset(f.name for f in data.schema if pa.types.is_null(f.type) and not data.num_rows)
+    schema: Any = data.schema
+    return frozenset(f.name for f in schema if pa.types.is_null(f.type) and not data.num_rows)
 
 
 def _plain_column(column: Any) -> Any:
@@ -64,7 +65,7 @@ def _plain_column(column: Any) -> Any:
             return column.cast(pa.timestamp("us", tz=kind.tz))
         except pa.ArrowInvalid:  # digits below a microsecond: kept, for the table's type to take or refuse
             return column
-    if pa.types.is_decimal128(kind) and kind.precision < 38:
+    if pa.types.is_decimal(kind) and kind.bit_width <= 128 and kind.precision < 38:
         return column.cast(pa.decimal128(38, kind.scale))
     if pa.types.is_integer(kind) and kind.bit_width < 64:
         return column.cast(pa.int64())
@@ -78,15 +79,16 @@ def cut(data: pa.Table, slices: list[Slice]) -> list[pa.Table]:
 
     Asked before the first slice is written, so that a stray row changes nothing at all.
     """
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute
     parts = [data.filter(_mask(data, slice_)) for slice_ in slices]
     lost = data.num_rows - sum(part.num_rows for part in parts)
     if lost:
         table, column = slices[0].table, slices[0].table.slice_column
         about = ""
         if column is not None and slices[0].window is not None:
-            values = data[column.name]
+            values = _column(data, slices[0], column.name)
             low, high = (end.as_py() for end in pc.min_max(values).values())
             about = f" ({values.null_count} without a value; {column.name!r} runs from {low} to {high})"
         raise BadRows(
@@ -100,8 +102,9 @@ def cut(data: pa.Table, slices: list[Slice]) -> list[pa.Table]:
 
 def _mask(data: pa.Table, slice_: Slice) -> Any:
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute  # its functions are made when it is imported, and typed nowhere
     mask: Any = pa.scalar(True)
     if slice_.window is not None and slice_.table.slice_column is not None:
         column = _column(data, slice_, slice_.table.slice_column.name)
@@ -121,10 +124,13 @@ def _mask(data: pa.Table, slice_: Slice) -> Any:
 
 
 def _column(data: pa.Table, slice_: Slice, name: str) -> Any:
-    if name not in data.column_names:
+    same = [column for column in data.column_names if column == name] or [
+        column for column in data.column_names if column.lower() == name.lower()
+    ]
+    if len(same) != 1:
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",
             f"the rows have no column {name!r}, only {', '.join(map(repr, data.column_names)) or 'none at all'}",
             "Return that column, or correct the name in partition_expr (a column's name, not SQL)",
         )
-    return data[name]
+    return data[same[0]]

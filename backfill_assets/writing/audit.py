@@ -12,9 +12,10 @@ from datetime import datetime
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import instant, qualified, quoted, text
-from backfill_assets.errors import MissingRight, WriteFailed
+from backfill_assets.errors import WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
+from backfill_assets.writing.making import make
 
 
 @dataclass(frozen=True)
@@ -85,16 +86,9 @@ class AuditTable:
         """Make the table if it is not there; say the statements to run where the role may not."""
         if session.columns_of(self.relation(session.spelling)) is not None:
             return
-        statements = self.definition(session.spelling)
-        try:
-            for statement in statements:
-                session.define(statement)
-        except MissingRight as error:
-            raise MissingRight(
-                f"the audit table {self.schema}.{self.name} is not there and cannot be made",
-                error.why,
-                f"Let somebody with the right run once: {'; '.join(statements)}",
-            ) from error
+        schema, table = self.definition(session.spelling)
+        what = f"the audit table {self.schema}.{self.name} is not there and cannot be made"
+        make(session, what, [table], schema=schema)
 
     def record(self, session: Session, load: Load) -> None:
         """Insert the row; belongs inside the transaction of the slice."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from backfill_assets.engines.protocol import Claim
+from backfill_assets.engines.protocol import Claim, Spelling
+from backfill_assets.engines.sql import qualified
 from backfill_assets.slice import Slice
 
 # a longer window claims the whole table: cheaper than naming every day, and just as safe
 _MOST_DAYS = 400
 
 
-def claim_of(slice_: Slice, holder: str) -> Claim:
+def claim_of(spelling: Spelling, slice_: Slice, holder: str) -> Claim:
     """Return the claim of a slice; slices that share an instant always share a part of their claims.
 
     Windows of different length (an hour and its month) meet on the days they touch; dimensions are left
@@ -18,4 +19,4 @@ def claim_of(slice_: Slice, holder: str) -> Claim:
     days = slice_.window.days("UTC") if slice_.window else None
     if days is not None and len(days) > _MOST_DAYS:
         days = None
-    return Claim(slice_.table.qualified.lower(), days, holder)
+    return Claim(qualified(spelling, slice_.table), days, slice_.label, holder)

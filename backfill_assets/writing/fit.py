@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import qualified, quoted
-from backfill_assets.errors import MissingRight, SchemaMismatch
+from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
+from backfill_assets.writing.making import make
 
 _MATCHING_KIND = {
     "date": ("date",),
@@ -20,6 +21,7 @@ _MATCHING_KIND = {
 }
 _NUMBERS = ("integer", "decimal", "float")
 _CALENDAR = ("date", "timestamp")
+_RAW = ("bytea", "blob", "binary", "varbinary")
 
 
 @dataclass(frozen=True)
@@ -36,17 +38,23 @@ class Stage:
 
 @dataclass(frozen=True)
 class Fit:
-    """The columns to insert, in the table's order, and how each is made from the stage.
+    """The columns to insert, in the table's order: the staged name, the value and the type of each.
 
     `create` and `add` are what the table needs first: (name, type) each. `casts` maps a name to
     (staged type, target type) where the two differ.
     """
 
-    names: tuple[str, ...]
+    sources: dict[str, str]
     values: tuple[str, ...]
+    types: tuple[str, ...]
     casts: dict[str, tuple[str, str]]
     create: tuple[tuple[str, str], ...] = ()
     add: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The table's names of the columns."""
+        return tuple(self.sources)
 
     def select(self, spelling: Spelling, stage: str) -> str:
         """Return the staged rows as the table will hold them."""
@@ -69,9 +77,9 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
             "Declare the columns with their types, or load a day that has rows first",
         )
     wanted = dict(existing if existing is not None else table.columns or staged)
-    staged_by = _by_key(staged, spelling, f"the rows for {slice_.label}")
-    wanted_by = _by_key(wanted, spelling, f"table {table.qualified}")
-    _refuse_missing_essentials(slice_, staged_by, spelling)
+    staged_by = by_key(staged, spelling, f"the rows for {slice_.label}")
+    wanted_by = by_key(wanted, spelling, f"table {table.qualified}")
+    _refuse_missing_essentials(slice_, staged_by, wanted_by, spelling)
     new = [staged_by[key] for key in staged_by if key not in wanted_by]
     missing = [wanted_by[key] for key in wanted_by if key not in staged_by]
     if table.on_schema_change == "fail" and (new or missing):
@@ -82,39 +90,38 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     pairs = [(name, staged_by[key], wanted[name]) for key, name in wanted_by.items() if key in staged_by]
     pairs += [(name, name, kind) for name, kind in added]
     differing = {name: (staged[source], kind) for name, source, kind in pairs if staged[source] != kind}
-    casts = {name: types for name, types in differing.items() if name not in stage.untyped}
+    sources = {name: source for name, source, _ in pairs}
+    casts = {name: types for name, types in differing.items() if sources[name] not in stage.untyped}
     _refuse_other_families(slice_, casts, spelling)
     _refuse_wrong_kind(slice_, {name: kind for name, _, kind in pairs}, spelling)
     values = tuple(
-        f"CAST({quoted(spelling, source)} AS {kind})" if name in casts else quoted(spelling, source)
+        quoted(spelling, source)
+        if name not in differing
+        else f"CAST({quoted(spelling, source) if name in casts else 'NULL'} AS {kind})"
         for name, source, kind in pairs
     )
     create = () if existing is not None else tuple(wanted.items())
-    return Fit(tuple(name for name, _, _ in pairs), values, casts, create, added)
+    return Fit(sources, values, tuple(kind for _, _, kind in pairs), casts, create, added)
 
 
-def make_room(session: Session, table: Table, found: Fit) -> None:
-    """Create the table or add its new columns: before the transaction, since DDL may commit one."""
+def make_room(session: Session, table: Table, found: Fit) -> bool:
+    """Create the table or add its new columns where needed; tell whether it was."""
     spelling = session.spelling
     relation = qualified(spelling, table)
     statements: list[str] = []
+    schema = None
     if found.create:
         columns = ", ".join(f"{quoted(spelling, name)} {kind}" for name, kind in found.create)
         if table.schema:
-            schema = [part for part in (table.database, table.schema) if part]
-            statements.append("CREATE SCHEMA IF NOT EXISTS " + ".".join(quoted(spelling, p) for p in schema))
+            parts = [quoted(spelling, part) for part in (table.database, table.schema) if part]
+            schema = f"CREATE SCHEMA IF NOT EXISTS {'.'.join(parts)}"
         statements.append(f"CREATE TABLE IF NOT EXISTS {relation} ({columns})")
     for name, kind in found.add:
         statements.append(f"ALTER TABLE {relation} ADD COLUMN IF NOT EXISTS {quoted(spelling, name)} {kind}")
-    try:
-        for statement in statements:
-            session.define(statement)
-    except MissingRight as error:
-        raise MissingRight(
-            f"{table.qualified} is not as these rows need it, and cannot be changed",
-            error.why,
-            f"Let somebody with the right run once: {'; '.join(statements)}",
-        ) from error
+    if statements:
+        what = f"{table.qualified} is not as these rows need it, and cannot be changed"
+        make(session, what, statements, schema=schema)
+    return bool(statements)
 
 
 def family(kind: str, spelling: Spelling) -> str:
@@ -144,11 +151,15 @@ def family(kind: str, spelling: Spelling) -> str:
     return parsed.sql(dialect=spelling.dialect).lower()
 
 
-def _by_key(columns: Iterable[str], spelling: Spelling, whose: str) -> dict[str, str]:
+def _key(name: str, spelling: Spelling) -> str:
+    return name if spelling.case_sensitive else name.lower()
+
+
+def by_key(columns: Iterable[str], spelling: Spelling, whose: str) -> dict[str, str]:
     """Index column names the way the engine tells them apart."""
     found: dict[str, str] = {}
     for name in columns:
-        key = name if spelling.case_sensitive else name.lower()
+        key = _key(name, spelling)
         if key in found:
             raise SchemaMismatch(
                 f"{whose} cannot be written",
@@ -159,18 +170,25 @@ def _by_key(columns: Iterable[str], spelling: Spelling, whose: str) -> dict[str,
     return found
 
 
-def _refuse_missing_essentials(slice_: Slice, staged: dict[str, str], spelling: Spelling) -> None:
+def _refuse_missing_essentials(
+    slice_: Slice, staged: dict[str, str], wanted: dict[str, str], spelling: Spelling
+) -> None:
+    """Raise unless rows and table have what cuts the slice, and the rows the unique key."""
     table = slice_.table
-    needed = [*table.unique_key, *table.dimensions]
+    cutting = list(table.dimensions)
     if slice_.window is not None and table.slice_column is not None:
-        needed.insert(0, table.slice_column.name)
-    absent = [n for n in needed if (n if spelling.case_sensitive else n.lower()) not in staged]
-    if absent:
-        raise SchemaMismatch(
-            f"{slice_.label} was left as it was",
-            f"the rows have no column {', '.join(map(repr, absent))}, only {_some(staged.values())}",
-            "Return that column, or correct the name in partition_expr or unique_key (a column's name, not SQL)",
-        )
+        cutting.insert(0, table.slice_column.name)
+    for whose, columns, needed in (
+        ("the rows have", staged, [*cutting, *table.unique_key]),
+        (f"table {table.qualified} has", wanted, cutting),
+    ):
+        absent = [name for name in needed if _key(name, spelling) not in columns]
+        if absent:
+            raise SchemaMismatch(
+                f"{slice_.label} was left as it was",
+                f"{whose} no column {', '.join(map(repr, absent))}, only {_some(columns.values())}",
+                "Return that column, or correct the name in partition_expr or unique_key (a column's name, not SQL)",
+            )
 
 
 def _changed(
@@ -193,7 +211,7 @@ def _refuse_other_families(slice_: Slice, casts: dict[str, tuple[str, str]], spe
         was, will = family(staged, spelling), family(wanted, spelling)
         numbers = was in _NUMBERS and will in _NUMBERS
         calendar = was in _CALENDAR and will in _CALENDAR
-        parsed = was == "text" and will not in (*_NUMBERS, *_CALENDAR, "timestamptz")
+        parsed = was == "text" and will not in (*_NUMBERS, *_CALENDAR, *_RAW, "timestamptz")
         if not (was == will or numbers or calendar or parsed):
             raise SchemaMismatch(
                 f"{slice_.label} was left as it was",
@@ -206,7 +224,8 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
     column = slice_.table.slice_column
     if column is None or slice_.window is None:
         return
-    actual = next(kind for name, kind in types.items() if name.lower() == column.name.lower())
+    wanted = _key(column.name, spelling)
+    actual = next(kind for name, kind in types.items() if _key(name, spelling) == wanted)
     if family(actual, spelling) not in _MATCHING_KIND[column.kind]:
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",

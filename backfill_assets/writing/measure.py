@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import listed, predicate, qualified, quoted
-from backfill_assets.errors import BadRows, EmptySlice, SchemaMismatch, ShrunkSlice, WriteFailed
+from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
+from backfill_assets.writing.casts import refuse_lossy
 from backfill_assets.writing.fit import Fit
 from backfill_assets.writing.run import Run
 
 _SAMPLE = 5
+_PARAMETERS = re.compile(r"\s*\([^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -24,26 +27,33 @@ class Facts:
 
 def facts_of_stage(session: Session, slice_: Slice, found: Fit, stage: str) -> Facts:
     """Scan the stage once; raise unless every row belongs to the slice, fits its columns and is there once."""
-    _refuse_lossy(session, slice_, found, stage)
+    refuse_lossy(session, slice_, found, stage)
     spelling, rows = session.spelling, found.select(session.spelling, stage)
-    belongs = predicate(spelling, slice_)
-    column = slice_.table.slice_column
-    cut = quoted(spelling, column.name) if column is not None and slice_.window is not None else "NULL"
-    total, outside, nulls, first, last, checksum = session.fetch(
-        f"SELECT count(*), count(CASE WHEN {belongs} THEN NULL ELSE 1 END), count(*) - count({cut}),"
-        f" CAST(min({cut}) AS {_text(session)}), CAST(max({cut}) AS {_text(session)}), {_checksum(session, found)}"
-        f" FROM ({rows}) AS staged"
+    belonging = f"count(CASE WHEN {predicate(spelling, slice_)} THEN 1 END)"
+    total, inside, checksum = session.fetch(
+        f"SELECT count(*), {belonging}, {_checksum(session, found)} FROM ({rows}) AS staged"
     )[0]
-    if outside:
-        without = f", {nulls} of them without a value" if nulls and cut != "NULL" else ""
-        where = f"; {cut} runs from {first} to {last}" if cut != "NULL" else ""
-        raise BadRows(
-            f"{slice_.label} was left as it was",
-            f"{outside} of {total} rows do not belong to it{without}{where}, and the slice is {belongs}",
-            "Filter the source to the window and give every row a value, or correct the time zone",
-        )
+    if inside < total:
+        raise _strangers(session, slice_, rows, total, total - inside)
     _refuse_duplicates(session, slice_, rows)
     return Facts(int(total), str(checksum))
+
+
+def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: int) -> BadRows:
+    """Say how many rows do not belong to the slice, and between what the slice column runs."""
+    column, about = slice_.table.slice_column, ""
+    if column is not None and slice_.window is not None:
+        cut = quoted(session.spelling, column.name)
+        nulls, first, last = session.fetch(
+            f"SELECT count(*) - count({cut}), CAST(min({cut}) AS {_text(session)}), CAST(max({cut}) AS {_text(session)})"
+            f" FROM ({rows}) AS staged"
+        )[0]
+        about = (f", {nulls} of them without a value" if nulls else "") + f"; {cut} runs from {first} to {last}"
+    return BadRows(
+        f"{slice_.label} was left as it was",
+        f"{outside} of {total} rows do not belong to it{about}, and the slice is {predicate(session.spelling, slice_)}",
+        "Filter the source to the window and give every row a value, or correct the time zone",
+    )
 
 
 def facts_of_table(session: Session, slice_: Slice, found: Fit) -> Facts:
@@ -92,41 +102,18 @@ def must_agree(slice_: Slice, staged: Facts, inserted: int, written: Facts) -> N
 
 def _checksum(session: Session, found: Fit) -> str:
     spelling = session.spelling
-    hashed = spelling.row_hash.format(columns=listed(spelling, found.names))
-    return spelling.hash_sum.format(hash=hashed)
+    columns: list[str] = []
+    for place, (name, kind) in enumerate(zip(found.names, found.types, strict=True), 1):
+        template = spelling.column_hash.get(_PARAMETERS.sub("", kind).lower(), spelling.column_hash[""])
+        columns.append(template.format(column=quoted(spelling, name), place=place))
+    joined = spelling.hash_joint.join(columns)
+    return spelling.hash_sum.format(hash=spelling.row_hash.format(columns=joined))
 
 
 def _text(session: Session) -> str:
     from sqlglot import exp
 
     return exp.DataType.build("TEXT").sql(dialect=session.spelling.dialect)
-
-
-def _refuse_lossy(session: Session, slice_: Slice, found: Fit, stage: str) -> None:
-    """Raise when a value would not survive the way into its column's type and back."""
-    if not found.casts:
-        return
-    spelling = session.spelling
-    changed: dict[str, str] = {}
-    for name, value in zip(found.names, found.values, strict=True):
-        if name in found.casts:
-            was, will = found.casts[name]
-            source = value[len("CAST(") : -len(f" AS {will})")]
-            there = spelling.try_cast.format(value=source, type=will)
-            changed[name] = f"CAST({there} AS {was}) IS DISTINCT FROM {source}"
-    counts = session.fetch(
-        "SELECT " + ", ".join(f"count(CASE WHEN {c} THEN 1 END)" for c in changed.values()) + f" FROM {stage}"
-    )[0]
-    for (name, condition), count in zip(changed.items(), counts, strict=True):
-        if count:
-            was, will = found.casts[name]
-            sample = session.fetch(f"SELECT {quoted(spelling, name)} FROM {stage} WHERE {condition} LIMIT {_SAMPLE}")
-            raise SchemaMismatch(
-                f"{slice_.label} was left as it was",
-                f"{count} values of column {name!r} would change from {was} to {will},"
-                f" for example {', '.join(str(row[0]) for row in sample)}",
-                f"Convert them in the transform, or give the column a type that holds them",
-            )
 
 
 def _refuse_duplicates(session: Session, slice_: Slice, rows: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterator
-from datetime import datetime, timezone
+from collections.abc import Generator
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Union
 
 from backfill_assets.engines.protocol import Session
@@ -16,7 +16,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
 from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
 from backfill_assets.writing.claims import claim_of
-from backfill_assets.writing.fit import Fit, Stage, fit, make_room
+from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room
 from backfill_assets.writing.run import Run
 from backfill_assets.writing.select import Select
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Rows = Union["pa.Table", Select]
 
 _READS = 3
+_SKEW = timedelta(seconds=1)
 _log = logging.getLogger(__name__)
 
 
@@ -50,15 +51,16 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
     started = session.clock()
     read_at = started
     if run.source_read_at is not None and not isinstance(rows, Select):
-        # told by this machine's clock, compared on the warehouse's
-        read_at = run.source_read_at + (started - datetime.now(timezone.utc))
+        read_at = _on_the_warehouse_clock(run.source_read_at, started)
     with _staged(session, slice_, rows) as stage:
         found = fit(session, slice_, stage)
         staged = measure.facts_of_stage(session, slice_, found, stage.relation)
         measure.refuse_empty(slice_, staged, run)
-        make_room(session, slice_.table, found)
+        if make_room(session, slice_.table, found):  # a twin may have made it first, and otherwise
+            found = fit(session, slice_, stage)
+            staged = measure.facts_of_stage(session, slice_, found, stage.relation)
         with session.transaction():
-            session.claim(claim_of(slice_, run.run_id))
+            session.claim(claim_of(session.spelling, slice_, run.run_id))
             _refuse_stale(session, slice_, read_at, audit)
             before = _delete(session, slice_)
             measure.refuse_shrunk(slice_, before, staged, run)
@@ -71,8 +73,17 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
     return load
 
 
+def _on_the_warehouse_clock(told: datetime, warehouse_now: datetime) -> datetime:
+    """Correct a time that this machine told, if its clock and the warehouse's visibly differ.
+
+    A smaller difference may be the round trip's: correcting it would make two runs from one read differ.
+    """
+    skew = warehouse_now - datetime.now(timezone.utc)
+    return min(told + skew if abs(skew) >= _SKEW else told, warehouse_now)
+
+
 @contextlib.contextmanager
-def _staged(session: Session, slice_: Slice, rows: Rows) -> Iterator[Stage]:
+def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, None, None]:
     """Put the rows beside the table, under a name of this attempt alone, and remove them whatever happens."""
     name = f"backfill_stage_{uuid.uuid4().hex}"
     try:
@@ -85,6 +96,7 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Iterator[Stage]:
                     "the frame has no columns",
                     "Return a frame with the table's columns, also when it holds no rows",
                 )
+            by_key(rows.column_names, session.spelling, f"the rows for {slice_.label}")  # engines rename twins
             data = arrow.plain(rows, slice_.label)
             yield Stage(session.stage_arrow(name, data), arrow.untyped(data), arrow.undecided(rows))
     finally:

@@ -1,0 +1,349 @@
+"""PostgreSQL through psycopg 3: rows come and go by COPY, stages are temporary tables, claims advisory locks.
+
+Temporary tables and advisory locks belong to the connection: a writer that is killed leaves neither behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_plus, urlsplit
+
+from backfill_assets.engines.postgres_claims import claiming, holding, named
+from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
+from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
+from backfill_assets.engines.postgres_hash import COLUMN_HASH
+from backfill_assets.engines.protocol import Claim, Report, Spelling
+from backfill_assets.engines.sql import quoted, text
+from backfill_assets.errors import (
+    BackfillError,
+    DeclarationError,
+    MissingDriver,
+    MissingTable,
+    SliceBusy,
+    Unreachable,
+    WriteFailed,
+    without_secrets,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+    import pyarrow as pa
+
+SPELLING = Spelling(
+    dialect="postgres",
+    literals={
+        "date": "DATE '{}'",
+        "timestamp": "TIMESTAMP '{}'",
+        "timestamptz": "TIMESTAMPTZ '{}'",
+        "int_yyyymmdd": "{}",
+        "iso_text": "'{}'",
+    },
+    row_hash="({columns})",
+    column_hash=COLUMN_HASH,
+    hash_joint=" # ",
+    hash_sum="CAST(coalesce(sum({hash}), 0) AS TEXT)",
+    try_cast="CAST({value} AS {type})",
+    case_sensitive=True,
+    longest_name=63,
+)
+_OPTIONS = {"lock_wait": "600", "statement_timeout": None}
+_TELL_AFTER_SECONDS = 5.0
+_LONGEST_APPLICATION_NAME = 63
+# a role's or a database's own defaults would otherwise change what literals mean and how values are shown
+_SETTINGS = {
+    "TimeZone": "'UTC'",
+    "DateStyle": "'ISO, MDY'",
+    "standard_conforming_strings": "on",
+    "extra_float_digits": "1",
+    "bytea_output": "'hex'",
+    "IntervalStyle": "'postgres'",
+    "client_min_messages": "warning",
+    "default_transaction_isolation": "'read committed'",
+}
+
+
+class PostgresEngine:
+    """`postgresql://user:password@host/database`, with libpq's own options and two of ours, in seconds.
+
+    `lock_wait` (600): how long to wait for another writer. `statement_timeout`: how long one statement may run.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.shown = without_secrets(url)
+        self.spelling = SPELLING
+        head, _, query = url.partition("?")
+        options = dict(_OPTIONS)
+        theirs: list[str] = []
+        for pair in query.split("&") if query else ():
+            name, _, value = pair.partition("=")
+            if name in options:
+                options[name] = unquote_plus(value)
+            else:
+                theirs.append(pair)
+        self.conninfo = head + ("?" + "&".join(theirs) if theirs else "")
+        self.wait_seconds = self._seconds("lock_wait", options["lock_wait"])
+        limit = options["statement_timeout"]
+        self.statement_limit = None if limit is None else self._seconds("statement_timeout", limit)
+        self._refuse_broken_address(head)
+
+    def _seconds(self, name: str, value: str | None) -> float:
+        with contextlib.suppress(TypeError, ValueError):
+            if 0 <= (seconds := float(value or "")) <= 2_000_000:
+                return seconds
+        raise DeclarationError(
+            f"the warehouse URL {self.shown!r} cannot be used",
+            f"{name}={value!r} is no number of seconds",
+            f"Write for example {name}=600",
+        )
+
+    def _refuse_broken_address(self, address: str) -> None:
+        """Refuse what libpq would read as a port: it would show a part of the password in its message."""
+        ports = [host.rpartition(":")[2] for host in urlsplit(address).netloc.rpartition("@")[2].split(",") if ":" in host]
+        if any(port and not port.isdigit() and not port.endswith("]") for port in ports):
+            raise DeclarationError(
+                "the warehouse URL cannot be used",
+                "what stands behind the host is no port",
+                "Write postgresql://user:password@host:5432/database, with / ? # and @ in a password"
+                " percent-encoded (%2F %3F %23 %40)",
+            )
+
+    @contextlib.contextmanager
+    def session(
+        self, *, who: str = "", read_only: bool = False, report: Report | None = None
+    ) -> Iterator[PostgresSession]:
+        """Connect, and disconnect at the end; what was not committed by then is rolled back."""
+        session = PostgresSession(self, who, read_only, report or _silence)
+        try:
+            session.open()
+            yield session
+        finally:
+            session.close()
+
+
+class PostgresSession:
+    """One connection, each statement its own transaction except inside `transaction()`."""
+
+    def __init__(self, engine: PostgresEngine, who: str, read_only: bool, report: Report) -> None:
+        self.spelling = SPELLING
+        self._engine = engine
+        self._who, self._read_only, self._report = who, read_only, report
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._doomed: BackfillError | None = None
+
+    def open(self) -> None:
+        """Connect, and undo the defaults of the role, the database and the environment that would matter."""
+        psycopg = _driver()
+        name = f"backfill_assets {self._who}".strip().encode()[:_LONGEST_APPLICATION_NAME].decode(errors="ignore")
+        try:
+            self._connection = psycopg.connect(
+                self._engine.conninfo,
+                autocommit=True,
+                prepare_threshold=None,
+                application_name=name,
+                client_encoding="utf8",
+            )
+        except psycopg.Error as error:
+            raise unreachable(error, self._engine.shown) from error
+        settings = {**_SETTINGS, "lock_timeout": str(_milliseconds(self._engine.wait_seconds))}
+        if self._engine.statement_limit is not None:
+            settings["statement_timeout"] = str(_milliseconds(self._engine.statement_limit))
+        if self._read_only:
+            settings["default_transaction_read_only"] = "on"
+        self.execute("; ".join(f"SET {name} = {value}" for name, value in settings.items()))
+
+    def close(self) -> None:
+        """Disconnect; the server rolls back and drops the stages of whoever is gone."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def breathe(self) -> None:
+        """Do nothing: an idle connection keeps nobody out."""
+
+    def execute(self, sql: str) -> int:
+        with self._guarded():
+            return self._run(sql).rowcount
+
+    def define(self, sql: str) -> None:
+        with self._guarded(), contextlib.suppress(*lost_race()):
+            self._run(sql)
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        with self._guarded():
+            return self._run(sql).fetchall()
+
+    def fetch_arrow(self, sql: str) -> pa.Table:
+        names, kinds = self._shape(sql)
+        with self._guarded(), self._open_connection.cursor() as cursor:
+            with cursor.copy(f"COPY (\n{sql}\n) TO STDOUT (FORMAT csv)".encode()) as copy:
+                rows = b"".join(bytes(block) for block in copy)
+        return arrow_from_csv(rows, names, kinds)
+
+    def columns_of(self, relation: str) -> dict[str, str] | None:
+        if relation.lstrip().startswith("("):
+            return self._columns_of_query(relation)
+        name = text(SPELLING, relation)
+        found = self.fetch(
+            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute"
+            f" WHERE attrelid = to_regclass({name}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+        )
+        return {str(column): str(kind) for column, kind in found} or None
+
+    def _columns_of_query(self, relation: str) -> dict[str, str] | None:
+        try:
+            names, kinds = self._shape(f"SELECT * FROM {relation}")
+        except MissingTable:
+            return None
+        wanted = ", ".join(f"format_type({oid}, {modifier})" for oid, modifier in kinds)
+        return dict(zip(names, map(str, self.fetch(f"SELECT {wanted}")[0]), strict=True)) if names else {}
+
+    def _shape(self, sql: str) -> tuple[list[str], list[tuple[int, int]]]:
+        """Return the names of a query's columns, and the OID and modifier of their types."""
+        with self._guarded():
+            cursor = self._run(f"SELECT * FROM (\n{sql}\n) AS shape LIMIT 0")
+            result = cursor.pgresult
+            assert result is not None
+            kinds = [(result.ftype(n), result.fmod(n)) for n in range(result.nfields)]
+            return [column.name for column in cursor.description or ()], kinds
+
+    def stage_arrow(self, name: str, data: pa.Table) -> str:
+        rows = writable(data)
+        columns = ", ".join(f"{quoted(SPELLING, column)} {kind}" for column, kind in typed(rows).items())
+        relation = self._make_stage(name, f"({columns})")
+        with self._guarded(), self._open_connection.cursor() as cursor:
+            with cursor.copy(f"COPY {relation} FROM STDIN (FORMAT csv)".encode()) as copy:
+                for chunk in csv_chunks(rows):
+                    copy.write(chunk)
+        return relation
+
+    def stage_select(self, name: str, sql: str) -> str:
+        return self._make_stage(name, f"AS {sql}")
+
+    def _make_stage(self, name: str, what: str) -> str:
+        # nothing is lost when a temporary table is lost with the server, so its making need not wait for the disk
+        stage = quoted(SPELLING, name)
+        self.execute(f"SET LOCAL synchronous_commit = off; CREATE TEMPORARY TABLE {stage} {what}")
+        return f"pg_temp.{stage}"
+
+    def drop_stage(self, name: str) -> None:
+        if self._connection is not None and not self._connection.closed:
+            stage = f"pg_temp.{quoted(SPELLING, name)}"
+            self.execute(f"SET LOCAL synchronous_commit = off; DROP TABLE IF EXISTS {stage}")
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        self._doomed = None
+        try:
+            self._begin()
+            yield
+            if self._doomed is not None:  # COMMIT would return normally and roll back
+                raise self._doomed
+            self._commit()
+        except BaseException:
+            # the first error is the one to tell; the server rolls back whoever is gone
+            with contextlib.suppress(BackfillError):
+                self.execute("ROLLBACK")
+            raise
+        finally:
+            self._doomed = None
+
+    def _begin(self) -> None:
+        # each statement must see what was committed while we waited for the claim
+        self.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+
+    def _commit(self) -> None:
+        try:
+            with self._guarded():
+                done = self._run("COMMIT").statusmessage
+        except Unreachable as error:
+            raise WriteFailed(
+                "whether the slice was replaced is not known, though it is whole, old or new",
+                f"the connection broke during COMMIT ({error.why})",
+                "Launch this partition again: replacing it twice does no harm",
+            ) from error
+        if done != "COMMIT":
+            raise WriteFailed(
+                "the slice is as it was",
+                "a statement of the transaction had failed, and COMMIT rolled it back",
+                "Launch this partition again",
+            )
+
+    def claim(self, claim: Claim) -> None:
+        wait = self._engine.wait_seconds
+        if wait > _TELL_AFTER_SECONDS:
+            held = self._busy_after(claim, _TELL_AFTER_SECONDS)
+            if held is None:
+                return
+            wait -= _TELL_AFTER_SECONDS
+            self._report(f"{claim.label} is being rewritten by {held}: waiting, up to {wait:.0f} s more.")
+            self._begin()
+        held = self._busy_after(claim, wait)
+        if held is not None:
+            self._doomed = SliceBusy(
+                f"{claim.label} is being rewritten by {held}, so nothing was changed",
+                f"it still was after {self._engine.wait_seconds:g} s",
+                "Let that run finish, then launch this partition again",
+            )
+            raise self._doomed
+
+    def _busy_after(self, claim: Claim, seconds: float) -> str | None:
+        """Return None once the claim is ours; where it is not in time, roll back and return who has it."""
+        import psycopg
+
+        limit = self._engine.statement_limit
+        after = "DEFAULT" if limit is None else str(_milliseconds(limit))
+        with self._guarded():
+            try:
+                # one limit for all locks together: lock_timeout would be granted to each day anew
+                self._run(claiming(SPELLING, claim, _milliseconds(seconds), after))
+                return None
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+                self._run("ROLLBACK")
+                return named(self._run(holding(SPELLING, claim)).fetchone())
+
+    def clock(self) -> datetime:
+        return self.fetch("SELECT clock_timestamp()")[0][0]
+
+    @property
+    def _open_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._connection is None:
+            raise Unreachable("the database is closed", "its session has ended", "Open a new session")
+        return self._connection
+
+    def _run(self, sql: str) -> psycopg.Cursor[tuple[Any, ...]]:
+        return self._open_connection.execute(sql.encode())
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Say the driver's errors as ours, and remember the first: a transaction cannot go on after one."""
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            ours = told(error)
+            self._doomed = self._doomed or ours
+            raise ours from error
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingDriver(
+            "PostgreSQL cannot be reached",
+            f"its driver psycopg cannot be loaded ({error})",
+            "Run: pip install 'psycopg[binary]'",
+        ) from error
+    return psycopg
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))  # 0 would mean for ever
+
+
+def _silence(_: str) -> None:
+    """Tell nobody."""

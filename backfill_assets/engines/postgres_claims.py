@@ -1,0 +1,70 @@
+"""Claims on PostgreSQL: advisory locks, shared on the table and exclusive on each day, freed with the transaction.
+
+Locks are named by the table that a name resolves to, so that `fct` and `public.fct` are one table's claim.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from backfill_assets.engines.protocol import Claim, Spelling
+from backfill_assets.engines.sql import text
+
+_APPLICATION = "backfill_assets "
+
+
+def claiming(spelling: Spelling, claim: Claim, patience: int, after: str) -> str:
+    """Return the statements that wait `patience` ms for every lock; `after` is the statement limit from then on.
+
+    Locks are taken from left to right: the table's, then each day's in order, so that no two writers wait
+    for each other.
+    """
+    if claim.days is None:
+        locks = ["pg_advisory_xact_lock(hashtextextended(t, 0))"]
+    else:
+        locks = ["pg_advisory_xact_lock_shared(hashtextextended(t, 0))"]
+        locks += [f"pg_advisory_xact_lock(hashtextextended(t || '|{day}', 0))" for day in sorted(claim.days)]
+    who = f"{_APPLICATION}run {claim.holder}".encode()[:63].decode(errors="ignore")
+    return (
+        f"SET LOCAL application_name = {text(spelling, who)}; SET LOCAL statement_timeout = {patience};"
+        f" SELECT {', '.join(locks)} FROM ({_resolved(spelling, claim)}) AS claimed;"
+        f" SET LOCAL statement_timeout = {after}"
+    )
+
+
+def holding(spelling: Spelling, claim: Claim) -> str:
+    """Return the query for who holds what `claim` waits for: (application name, process id)."""
+    keys = ["(hashtextextended(t, 0))", *(f"(hashtextextended(t || '|{day}', 0))" for day in claim.days or ())]
+    # a whole table waits for everybody who shares it, a day only for those who have the table for themselves
+    modes = "l.mode = 'ExclusiveLock'" if claim.days is not None else "TRUE"
+    return (
+        f"SELECT a.application_name, a.pid FROM ({_resolved(spelling, claim)}) AS claimed,"
+        f" LATERAL (VALUES {', '.join(keys)}) AS k (key)"
+        " JOIN pg_locks AS l ON l.classid = CAST((k.key >> 32) & 4294967295 AS oid)"
+        " AND l.objid = CAST(k.key & 4294967295 AS oid) AND l.objsubid = 1"
+        " JOIN pg_stat_activity AS a ON a.pid = l.pid"
+        f" WHERE l.locktype = 'advisory' AND l.granted AND {modes} AND l.pid <> pg_backend_pid()"
+        " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+        " LIMIT 1"
+    )
+
+
+def named(holder: tuple[Any, ...] | None) -> str:
+    """Return what `holding` found, as a person would say it."""
+    if holder is None:
+        return "another writer"
+    name = str(holder[0] or "")
+    if name.startswith(_APPLICATION):
+        return name[len(_APPLICATION) :]
+    return f"{name or 'a session'} (process {holder[1]})"
+
+
+def _resolved(spelling: Spelling, claim: Claim) -> str:
+    relation = text(spelling, claim.relation)
+    return (
+        "SELECT coalesce((SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class AS c"
+        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
+        f" WHERE c.oid = to_regclass({relation})), {relation}) AS t OFFSET 0"
+    )
+
+

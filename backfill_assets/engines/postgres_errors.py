@@ -1,0 +1,145 @@
+"""What PostgreSQL's SQLSTATEs mean to somebody who rewrites slices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from backfill_assets.errors import (
+    BackfillError,
+    BadRows,
+    DeclarationError,
+    MissingRight,
+    MissingTable,
+    SchemaMismatch,
+    SliceBusy,
+    Unreachable,
+    WriteFailed,
+)
+
+if TYPE_CHECKING:
+    import psycopg
+
+_LONGEST = 300
+
+_AS_IT_WAS = ", and the slice is as it was"
+_GONE = (Unreachable, "the database cannot be reached", "Check that the server is up, then launch this again")
+_ABSENT = (
+    MissingTable,
+    "a statement names something that is not there",
+    "Load the table or correct the name, then launch this again",
+)
+_LOCKED = (
+    SliceBusy,
+    f"another session holds what this one needs{_AS_IT_WAS}",
+    "Let that session finish, then launch this partition again",
+)
+_UNFIT = (
+    SchemaMismatch,
+    f"a value does not fit its column{_AS_IT_WAS}",
+    "Correct the value or change the column's type",
+)
+_Rule = tuple[type[BackfillError], str, str]
+# the longest beginning of the SQLSTATE that is listed decides
+_RULES: dict[str, _Rule] = {
+    "": (
+        WriteFailed,
+        f"the database refused a statement{_AS_IT_WAS}",
+        "Correct what it names, then launch this again",
+    ),
+    "08": _GONE,
+    "22": _UNFIT,
+    "22021": (
+        SchemaMismatch,
+        f"a text holds a character that the database cannot store{_AS_IT_WAS}",
+        "Remove NUL characters (and those that the database's encoding lacks) in the transform",
+    ),
+    "23": (
+        BadRows,
+        f"the rows break a constraint of the table{_AS_IT_WAS}",
+        "Correct the rows or the constraint",
+    ),
+    "25006": (
+        MissingRight,
+        f"the database takes no writes from this session{_AS_IT_WAS}",
+        "Use the primary server, or a role that may write",
+    ),
+    "28": _GONE,
+    "3D000": _GONE,
+    "3F000": _ABSENT,
+    "40001": _LOCKED,
+    "40P01": _LOCKED,
+    "42501": (
+        MissingRight,
+        f"the role may not do what was asked{_AS_IT_WAS}",
+        "Grant the right (on data and audit tables SELECT, INSERT and DELETE; on the database TEMPORARY)",
+    ),
+    "42703": _ABSENT,
+    "42704": _ABSENT,
+    "42804": _UNFIT,
+    "42846": _UNFIT,
+    "42P01": _ABSENT,
+    "53100": (
+        WriteFailed,
+        f"the database could not write{_AS_IT_WAS}",
+        "Its disk is full: free some space, then launch this partition again",
+    ),
+    "53300": _GONE,
+    "55P03": _LOCKED,
+    "57014": (
+        WriteFailed,
+        f"a statement was stopped{_AS_IT_WAS}",
+        "Raise statement_timeout (in the warehouse URL, or the role's own), or ask who cancelled it",
+    ),
+    "57P": _GONE,
+}
+
+
+def told(error: psycopg.Error) -> BackfillError:
+    """Say an error of an open connection as a sentence of ours."""
+    import psycopg
+
+    if error.sqlstate is None:
+        lost = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
+        kind, what, do = _GONE if lost else _UNFIT if isinstance(error, psycopg.DataError) else _RULES[""]
+    else:
+        kind, what, do = _RULES[next(p for n in range(5, -1, -1) if (p := error.sqlstate[:n]) in _RULES)]
+    return kind(what, _said(error), do)
+
+
+def unreachable(error: psycopg.Error, shown: str) -> BackfillError:
+    """Say why there is no connection to the warehouse at URL `shown` (without its secrets)."""
+    import psycopg
+
+    if isinstance(error, psycopg.ProgrammingError):  # the URL itself; its text could show a piece of a password
+        return DeclarationError(
+            "the warehouse URL cannot be used",
+            "PostgreSQL's client cannot read it",
+            "Write postgresql://user:password@host:5432/database?option=value, with libpq's option names and"
+            " special characters percent-encoded",
+        )
+    return Unreachable(
+        f"the warehouse {shown} cannot be reached",
+        _said(error),
+        "Check host, port, database, user and password in its URL, and that the server is up",
+    )
+
+
+def lost_race() -> tuple[type[psycopg.Error], ...]:
+    """Return the errors of `CREATE ... IF NOT EXISTS` that its twin won; a table has no unique rows to break."""
+    from psycopg import errors
+
+    return (
+        errors.UniqueViolation,
+        errors.DuplicateTable,
+        errors.DuplicateSchema,
+        errors.DuplicateColumn,
+        errors.DuplicateObject,
+    )
+
+
+def _said(error: psycopg.Error) -> str:
+    """Return the server's words, or the driver's: on one line, of bearable length."""
+    primary, detail = error.diag.message_primary, error.diag.message_detail
+    said = f"{primary} ({detail})" if primary and detail else primary or str(error)
+    said = " ".join(said.split())
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."

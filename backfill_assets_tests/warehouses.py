@@ -1,0 +1,123 @@
+"""A warehouse of any engine for tests: open it, put rows in, look what is there, look again from outside."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from backfill_assets.engines import Engine, Session, open_engine
+from backfill_assets.slice import Slice
+from backfill_assets.table import Table
+from backfill_assets.window import Window
+from backfill_assets.writing import AuditTable, Load, Run, Select, rewrite
+
+AUDIT = AuditTable()
+
+
+@dataclass(frozen=True)
+class Warehouse:
+    """A warehouse at `url`; every call opens a session of its own unless it is given one."""
+
+    url: str
+
+    @property
+    def is_postgres(self) -> bool:
+        return self.url.startswith("postgresql")
+
+    def engine(self, **options: object) -> Engine:
+        return open_engine(with_options(self.url, **options))
+
+    @contextlib.contextmanager
+    def session(self, *, who: str = "a test", read_only: bool = False, **options: object) -> Iterator[Session]:
+        with self.engine(**options).session(who=who, read_only=read_only) as session:
+            yield session
+
+    def execute(self, *statements: str) -> None:
+        with self.session() as session:
+            for statement in statements:
+                session.execute(statement)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with self.session() as session:
+            return session.fetch(sql)
+
+    def count(self, relation: str, where: str = "1 = 1") -> int:
+        return self.rows(f"SELECT count(*) FROM {relation} WHERE {where}")[0][0]
+
+    def columns(self, relation: str) -> dict[str, str] | None:
+        with self.session() as session:
+            return session.columns_of(relation)
+
+    def write(
+        self,
+        table: Table,
+        window: Window | str | None,
+        rows: pa.Table | Select | Mapping[str, Any],
+        *,
+        fixed: Mapping[str, str] | None = None,
+        session: Session | None = None,
+        run_id: str = "a-run",
+        **run: Any,
+    ) -> Load:
+        """Rewrite one slice; `window` may be a day in the zone of the slice column."""
+        zone = table.slice_column.zone if table.slice_column else "UTC"
+        if isinstance(window, str):
+            window = Window.day(window, zone)
+        slice_ = Slice(table, window, tuple((fixed or {}).items()))
+        data = pa.table(dict(rows)) if isinstance(rows, Mapping) else rows
+        if session is not None:
+            return rewrite(session, slice_, data, Run(run_id, **run))
+        with self.session(who=f"run {run_id}") as session:
+            return rewrite(session, slice_, data, Run(run_id, **run))
+
+    def loads(self) -> Sequence[tuple[Any, ...]]:
+        """Return (partition_key, rows_before, rows_after, checksum, run_id) of the audit, oldest first."""
+        with self.session() as session:
+            relation = AUDIT.relation(session.spelling)
+            if session.columns_of(relation) is None:
+                return []
+            return session.fetch(
+                "SELECT partition_key, rows_before, rows_after, checksum, run_id"
+                f" FROM {relation} ORDER BY committed_at, audit_id"
+            )
+
+    def seen_from_outside(self, session: Session, sql: str) -> list[tuple[Any, ...]]:
+        """Run a query on another connection while `session` is in the middle of something."""
+        if self.is_postgres:
+            return self.rows(sql)
+        # a DuckDB file takes one process at a time; within it, a second connection is a reader like any other
+        cursor = session._open_connection.cursor()  # type: ignore[attr-defined]
+        cursor.execute(f'USE "{Path(self.url.removeprefix("duckdb:///")).stem}"')
+        return cursor.execute(sql).fetchall()
+
+    def leftovers(self) -> list[str]:
+        """Return what writers left behind: temporary tables, stages by name, other people's open transactions."""
+        with self.session() as session:
+            stages = session.fetch(
+                "SELECT table_schema, table_name FROM information_schema.tables"
+                " WHERE table_name LIKE 'backfill_stage%' OR table_schema LIKE 'pg_temp%'"
+            )
+            if self.is_postgres:
+                stages += session.fetch(
+                    "SELECT nspname, relname FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace"
+                    " WHERE nspname LIKE 'pg_temp%'"
+                )
+        return [".".join(map(str, stage)) for stage in stages]
+
+
+def with_options(url: str, **options: object) -> str:
+    """Return `url` with more options in its query."""
+    pairs = [f"{name}={quote(str(value))}" for name, value in options.items()]
+    return url + ("&" if "?" in url else "?") * bool(pairs) + "&".join(pairs)
+
+
+def at(text: str) -> datetime:
+    """Return an instant in UTC, written `2026-05-12 00:00`."""
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
