@@ -122,7 +122,10 @@ class Table:
         if self.schema is None and self.database is None:
             self._split_name()
         if not self.name or self.schema == "" or self.database == "":
-            raise self._wrong("has an empty part in its name", "Write it as table, schema.table or database.schema.table")
+            raise self._wrong(
+                "has an empty part in its name",
+                "Write it as table, schema.table or database.schema.table",
+            )
         if self.on_schema_change not in POLICIES:
             raise self._wrong(
                 f"has no policy {self.on_schema_change!r} for changed columns",
@@ -130,7 +133,8 @@ class Table:
             )
         if not 0 <= self.max_shrink <= 1:
             raise self._wrong(
-                f"cannot shrink by {self.max_shrink!r}", "Give max_shrink as a share between 0 and 1"
+                f"cannot shrink by {self.max_shrink!r}",
+                "Give max_shrink as a share between 0 and 1",
             )
         if not isinstance(self.allow_empty, bool):
             _set(self, "allow_empty", _days(self.allow_empty, self))
@@ -158,7 +162,9 @@ class Table:
             )
 
     def _wrong(self, why: str, do: str) -> DeclarationError:
-        return DeclarationError(f"table {self.qualified or '(no name)'} cannot be declared so", f"it {why}", do)
+        return DeclarationError(
+            f"table {self.qualified or '(no name)'} cannot be declared so", f"it {why}", do
+        )
 
     @property
     def qualified(self) -> str:

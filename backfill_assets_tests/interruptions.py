@@ -27,7 +27,9 @@ def after_call(session: Session, number: int, do: Callable[[], Any]) -> list[str
     return _watch(session, number, lambda: None, do)
 
 
-def _watch(session: Session, number: int, before: Callable[[], Any], after: Callable[[], Any]) -> list[str]:
+def _watch(
+    session: Session, number: int, before: Callable[[], Any], after: Callable[[], Any]
+) -> list[str]:
     seen: list[str] = []
     for name in _CALLS:
         real = getattr(session, name, None)
@@ -67,7 +69,9 @@ def instead_of_statement(session: Session, beginning: str, do: Callable[[], Any]
     _around(session, beginning, lambda execute, sql: do())
 
 
-def _around(session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]) -> None:
+def _around(
+    session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]
+) -> None:
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"
     real = getattr(session, name)

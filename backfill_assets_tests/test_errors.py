@@ -8,7 +8,9 @@ from backfill_assets.errors import BackfillError, SliceBusy, StaleSource, withou
 
 
 def test_an_error_says_what_why_and_what_to_do() -> None:
-    error = BackfillError("fct 2026-05-12 was left as it was", "no rows\n  came", "Load the source first")
+    error = BackfillError(
+        "fct 2026-05-12 was left as it was", "no rows\n  came", "Load the source first"
+    )
     assert str(error) == "fct 2026-05-12 was left as it was: no rows came. Load the source first."
 
 
@@ -40,7 +42,12 @@ def test_a_password_is_never_shown(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["duckdb:////data/warehouse.duckdb", "postgresql://ana@host/db", "the key (id)=(7) is there twice", "at 10:30@noon"],
+    [
+        "duckdb:////data/warehouse.duckdb",
+        "postgresql://ana@host/db",
+        "the key (id)=(7) is there twice",
+        "at 10:30@noon",
+    ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert without_secrets(text) == text

@@ -59,7 +59,9 @@ def test_dbt_is_a_version_that_downloads_nothing_when_it_is_installed() -> None:
 def test_nothing_in_the_repository_names_a_registry() -> None:
     """A registry's host in a page or a script would be a promise that we cannot keep."""
     hosts = re.compile("pypi" + r"\.org|python" + r"hosted|registry\.npmjs")
-    pages = [path for path in ROOT.rglob("*") if path.suffix in {".md", ".toml", ".yaml", ".py", ".lock"}]
+    pages = [
+        path for path in ROOT.rglob("*") if path.suffix in {".md", ".toml", ".yaml", ".py", ".lock"}
+    ]
     own = [path for path in pages if not {".venv", ".demo"} & set(path.relative_to(ROOT).parts)]
     assert len(own) > 40
     assert [path for path in own if hosts.search(path.read_text())] == []

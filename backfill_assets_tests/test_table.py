@@ -15,7 +15,14 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import KINDS, SliceColumn, Table
 from backfill_assets.window import Window
 
-ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "America/Havana", "Africa/Casablanca")
+ZONES = (
+    "UTC",
+    "America/New_York",
+    "Asia/Kolkata",
+    "Australia/Lord_Howe",
+    "America/Havana",
+    "Africa/Casablanca",
+)
 
 
 def held_as(column: SliceColumn, instant: datetime) -> Any:
@@ -31,7 +38,9 @@ def held_as(column: SliceColumn, instant: datetime) -> Any:
 
 
 @given(
-    instant=st.datetimes(datetime(2015, 1, 1), datetime(2030, 1, 1), timezones=st.just(timezone.utc)),  # noqa: DTZ001
+    instant=st.datetimes(
+        datetime(2015, 1, 1), datetime(2030, 1, 1), timezones=st.just(timezone.utc)
+    ),
     zone=st.sampled_from(ZONES),
     kind=st.sampled_from(KINDS),
 )
@@ -51,7 +60,9 @@ def test_an_instant_lies_in_its_own_day_and_in_no_neighbour_however_the_column_h
 
 @pytest.mark.parametrize("kind", ["date", "int_yyyymmdd", "iso_text"])
 def test_hours_are_refused_on_a_column_of_days(kind: str) -> None:
-    hour = Window(datetime(2026, 5, 12, 8, tzinfo=timezone.utc), datetime(2026, 5, 12, 9, tzinfo=timezone.utc))
+    hour = Window(
+        datetime(2026, 5, 12, 8, tzinfo=timezone.utc), datetime(2026, 5, 12, 9, tzinfo=timezone.utc)
+    )
     with pytest.raises(DeclarationError, match="whole days"):
         Slice(Table("t", SliceColumn("d", kind)), hour)  # type: ignore[arg-type]
 
@@ -64,16 +75,20 @@ def test_days_of_another_zone_are_refused_on_a_column_of_days() -> None:
 def test_the_repeated_hour_is_refused_on_a_clock_without_zone_and_its_whole_day_is_not() -> None:
     zone = ZoneInfo("America/New_York")
     naive = SliceColumn("t", "timestamp", "America/New_York")
-    first = Window(datetime(2024, 11, 3, 1, tzinfo=zone), datetime(2024, 11, 3, 1, tzinfo=zone, fold=1))
-    second = Window(datetime(2024, 11, 3, 1, tzinfo=zone, fold=1), datetime(2024, 11, 3, 2, tzinfo=zone))
+    first = Window(
+        datetime(2024, 11, 3, 1, tzinfo=zone), datetime(2024, 11, 3, 1, tzinfo=zone, fold=1)
+    )
+    second = Window(
+        datetime(2024, 11, 3, 1, tzinfo=zone, fold=1), datetime(2024, 11, 3, 2, tzinfo=zone)
+    )
     for hour in (first, second):
         with pytest.raises(DeclarationError, match="shows that hour twice"):
             naive.bounds(hour)
         assert SliceColumn("t", "timestamptz").bounds(hour) == (hour.start, hour.end)
     before = Window(datetime(2024, 11, 3, 0, tzinfo=zone), datetime(2024, 11, 3, 1, tzinfo=zone))
-    assert naive.bounds(before) == (datetime(2024, 11, 3, 0), datetime(2024, 11, 3, 1))  # noqa: DTZ001
+    assert naive.bounds(before) == (datetime(2024, 11, 3, 0), datetime(2024, 11, 3, 1))
     day = naive.bounds(Window.day("2024-11-03", "America/New_York"))
-    assert day == (datetime(2024, 11, 3), datetime(2024, 11, 4))  # noqa: DTZ001
+    assert day == (datetime(2024, 11, 3), datetime(2024, 11, 4))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +119,10 @@ def test_a_name_with_dots_of_its_own_is_kept_when_the_schema_is_given_apart() ->
         ({"name": "t", "max_shrink": 1.5}, "cannot shrink by 1.5"),
         ({"name": "t", "unique_key": ("id", "id")}, "named twice"),
         ({"name": "t", "unique_key": ("id",), "columns": {"day": "DATE"}}, "without 'id'"),
-        ({"name": "t", "slice_column": SliceColumn("d", "date"), "columns": {"id": "INT"}}, "without 'd'"),
+        (
+            {"name": "t", "slice_column": SliceColumn("d", "date"), "columns": {"id": "INT"}},
+            "without 'd'",
+        ),
         ({"name": "t", "allow_empty": ["25 May"]}, "not a day"),
     ],
 )
@@ -147,5 +165,8 @@ def test_a_slice_gives_a_value_for_every_dimension_and_for_nothing_else() -> Non
 
 def test_a_slice_is_named_as_dagster_names_it() -> None:
     table = Table("analytics.fct", SliceColumn("d", "date"))
-    assert Slice(table, Window.day("2026-05-12"), partition="2026-05-12").label == "analytics.fct 2026-05-12"
+    assert (
+        Slice(table, Window.day("2026-05-12"), partition="2026-05-12").label
+        == "analytics.fct 2026-05-12"
+    )
     assert Slice(table).label == "analytics.fct (whole table)"

@@ -9,10 +9,15 @@ import duckdb
 import pytest
 
 
-def test_duckdb_refuses_a_file_that_this_process_has_open_in_another_instance(tmp_path: Path) -> None:
+def test_duckdb_refuses_a_file_that_this_process_has_open_in_another_instance(
+    tmp_path: Path,
+) -> None:
     """Attaching twice would be two writers in one file; the refusal is what `OpenFile` looks for."""
     file = tmp_path / "w.duckdb"
-    with duckdb.connect(str(file)), pytest.raises(duckdb.BinderException, match="Unique file handle conflict"):
+    with (
+        duckdb.connect(str(file)),
+        pytest.raises(duckdb.BinderException, match="Unique file handle conflict"),
+    ):
         duckdb.connect(":memory:").execute(f"ATTACH '{file}' AS w")
 
 

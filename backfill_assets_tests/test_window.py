@@ -26,10 +26,18 @@ ZONES = (
     "Africa/Casablanca",
 )
 PARTITIONS = {
-    "hourly": lambda zone: dg.HourlyPartitionsDefinition("2018-01-01-00:00", end_date="2019-01-01-00:00", timezone=zone),
-    "daily": lambda zone: dg.DailyPartitionsDefinition("2018-01-01", end_date="2019-01-01", timezone=zone),
-    "weekly": lambda zone: dg.WeeklyPartitionsDefinition("2018-01-07", end_date="2019-01-06", timezone=zone),
-    "monthly": lambda zone: dg.MonthlyPartitionsDefinition("2018-01-01", end_date="2019-01-01", timezone=zone),
+    "hourly": lambda zone: dg.HourlyPartitionsDefinition(
+        "2018-01-01-00:00", end_date="2019-01-01-00:00", timezone=zone
+    ),
+    "daily": lambda zone: dg.DailyPartitionsDefinition(
+        "2018-01-01", end_date="2019-01-01", timezone=zone
+    ),
+    "weekly": lambda zone: dg.WeeklyPartitionsDefinition(
+        "2018-01-07", end_date="2019-01-06", timezone=zone
+    ),
+    "monthly": lambda zone: dg.MonthlyPartitionsDefinition(
+        "2018-01-01", end_date="2019-01-01", timezone=zone
+    ),
 }
 
 
@@ -41,7 +49,10 @@ def at(text: str, zone: str = "UTC", fold: int = 0) -> datetime:
 @pytest.mark.parametrize("kind", [kind for kind in PARTITIONS if kind != "hourly"])
 def test_a_years_partitions_tile_it_without_gap_or_overlap(kind: str, zone: str) -> None:
     definition = PARTITIONS[kind](zone)
-    windows = [Window.of(definition.time_window_for_partition_key(key)) for key in definition.get_partition_keys()]
+    windows = [
+        Window.of(definition.time_window_for_partition_key(key))
+        for key in definition.get_partition_keys()
+    ]
     assert len(windows) >= 12
     for earlier, later in zip(windows, windows[1:], strict=False):
         assert earlier.end == later.start
@@ -51,7 +62,10 @@ def test_a_years_partitions_tile_it_without_gap_or_overlap(kind: str, zone: str)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kolkata", "Australia/Brisbane"])
 def test_a_years_hours_tile_it_even_where_one_comes_twice_or_never(zone: str) -> None:
     definition = PARTITIONS["hourly"](zone)
-    windows = [Window.of(definition.time_window_for_partition_key(key)) for key in definition.get_partition_keys()]
+    windows = [
+        Window.of(definition.time_window_for_partition_key(key))
+        for key in definition.get_partition_keys()
+    ]
     assert len(windows) == 8760
     for earlier, later in zip(windows, windows[1:], strict=False):
         assert earlier.end == later.start
@@ -59,12 +73,17 @@ def test_a_years_hours_tile_it_even_where_one_comes_twice_or_never(zone: str) ->
 
 
 @pytest.mark.parametrize(
-    ("day", "hours"), [("2024-03-09", 24), ("2024-03-10", 23), ("2024-11-03", 25), ("2024-11-04", 24)]
+    ("day", "hours"),
+    [("2024-03-09", 24), ("2024-03-10", 23), ("2024-11-03", 25), ("2024-11-04", 24)],
 )
 def test_a_new_york_day_is_as_long_as_it_is(day: str, hours: int) -> None:
     window = Window.day(day, "America/New_York")
     assert window.end - window.start == timedelta(hours=hours)
-    assert window == Window.of(dg.DailyPartitionsDefinition("2024-01-01", timezone="America/New_York").time_window_for_partition_key(day))
+    assert window == Window.of(
+        dg.DailyPartitionsDefinition(
+            "2024-01-01", timezone="America/New_York"
+        ).time_window_for_partition_key(day)
+    )
 
 
 def test_the_hour_that_comes_twice_is_two_windows() -> None:
@@ -89,7 +108,10 @@ def test_a_row_at_the_start_belongs_and_a_row_at_the_end_does_not() -> None:
     [
         (at("2026-05-10 00:00"), at("2026-05-10 00:00")),
         (at("2026-05-11 00:00"), at("2026-05-10 00:00")),
-        (at("2024-11-03 01:30", "America/New_York", fold=1), at("2024-11-03 01:45", "America/New_York", fold=0)),
+        (
+            at("2024-11-03 01:30", "America/New_York", fold=1),
+            at("2024-11-03 01:45", "America/New_York", fold=0),
+        ),
     ],
     ids=["of_no_length", "turned_round", "turned_round_in_the_repeated_hour"],
 )
@@ -100,7 +122,7 @@ def test_a_window_that_holds_no_time_is_refused(start: datetime, end: datetime) 
 
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(DeclarationError, match="no time zone"):
-        Window(datetime(2026, 5, 10), at("2026-05-11 00:00"))  # noqa: DTZ001
+        Window(datetime(2026, 5, 10), at("2026-05-11 00:00"))
 
 
 def test_whatever_zone_comes_in_utc_is_kept() -> None:

@@ -35,7 +35,9 @@ class Warehouse:
         return open_engine(with_options(self.url, **options))
 
     @contextlib.contextmanager
-    def session(self, *, who: str = "a test", read_only: bool = False, **options: object) -> Iterator[Session]:
+    def session(
+        self, *, who: str = "a test", read_only: bool = False, **options: object
+    ) -> Iterator[Session]:
         with self.engine(**options).session(who=who, read_only=read_only) as session:
             yield session
 

@@ -24,10 +24,25 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a demo and return the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
     parser.add_argument("what", choices=["sales", "flights", "serve"])
-    parser.add_argument("--home", type=Path, default=Path(".demo"), help="the folder of warehouse, logs and Dagster's home")
+    parser.add_argument(
+        "--home",
+        type=Path,
+        default=Path(".demo"),
+        help="the folder of warehouse, logs and Dagster's home",
+    )
     parser.add_argument("--port", type=int, help="the UI's port; a free one if left out")
-    parser.add_argument("--first", type=date.fromisoformat, default=date(2026, 5, 1), help="first day of the sales demo")
-    parser.add_argument("--last", type=date.fromisoformat, default=date(2026, 5, 31), help="last day, which is loaded too")
+    parser.add_argument(
+        "--first",
+        type=date.fromisoformat,
+        default=date(2026, 5, 1),
+        help="first day of the sales demo",
+    )
+    parser.add_argument(
+        "--last",
+        type=date.fromisoformat,
+        default=date(2026, 5, 31),
+        help="last day, which is loaded too",
+    )
     given = parser.parse_args(arguments)
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
     signal.signal(signal.SIGTERM, _end)

@@ -34,23 +34,37 @@ def run(place: Place, console: Console) -> bool:
         console.print(f"  They answer at {running.url}")
         for time, partitions in (("first", year), ("second", year[::-1])):
             reason = f"make demo-flights: load 2013 a {time} time"
-            backfill = running.dagster.launch([TABLE.split(".")], partitions, f"Flights of 2013, {time} time", {"reason": reason})
+            backfill = running.dagster.launch(
+                [TABLE.split(".")], partitions, f"Flights of 2013, {time} time", {"reason": reason}
+            )
             console.print(f"Launched backfill {backfill}: 365 days, the {time} time.")
             status = watch(running.dagster, backfill, console)
-            right &= report(place, console, backfill, year) and status in ("COMPLETED", "COMPLETED_SUCCESS")
+            right &= report(place, console, backfill, year) and status in (
+                "COMPLETED",
+                "COMPLETED_SUCCESS",
+            )
     return right
 
 
 def report(place: Place, console: Console, backfill: str, year: list[str]) -> bool:
     """Print a line for each month and for each wrong day; tell whether there is none."""
     with open_engine(place.url).session(read_only=True) as session:
-        days = judge(session, TABLE, backfill, year, _COUNT.format(table=TABLE), _COUNT.format(table="staging.flights"))
+        days = judge(
+            session,
+            TABLE,
+            backfill,
+            year,
+            _COUNT.format(table=TABLE),
+            _COUNT.format(table="staging.flights"),
+        )
         total, keys = session.fetch(
             f"SELECT count(*), count(DISTINCT (time_hour, carrier, flight)) FROM {TABLE}"
         )[0]
     for month, group in groupby(days, key=lambda day: day.partition[:7]):
         console.print(month_line(month, list(group)))
-    console.print(f"{total:,} flights, {keys:,} different keys; {sum(not d.is_right for d in days)} of 365 days are wrong.")
+    console.print(
+        f"{total:,} flights, {keys:,} different keys; {sum(not d.is_right for d in days)} of 365 days are wrong."
+    )
     return total == keys and all(day.is_right for day in days)
 
 
@@ -58,5 +72,8 @@ def month_line(month: str, days: list[Day]) -> str:
     """Return the sums of a month, with every wrong day by name."""
     bad = [f"{day.partition} {day.verdict}" for day in days if not day.is_right]
     wrong = "; ".join(bad[:2]) + (f"; {len(bad) - 2} days more" if len(bad) > 2 else "")
-    before, after, source = (sum(values) for values in zip(*((d.before or 0, d.after, d.source) for d in days), strict=True))
+    before, after, source = (
+        sum(values)
+        for values in zip(*((d.before or 0, d.after, d.source) for d in days), strict=True)
+    )
     return f"{month}  {before:>7,} rows before  {after:>7,} after  {source:>7,} in the source  {wrong or 'all days ok'}"

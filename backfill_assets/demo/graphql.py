@@ -51,9 +51,18 @@ class Dagster:
             return False
         daemons = found["instance"]["daemonHealth"]["allDaemonStatuses"]
         alive = {d["daemonType"] for d in daemons if d["healthy"]}
-        return bool(found["repositoriesOrError"].get("nodes")) and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
+        return (
+            bool(found["repositoriesOrError"].get("nodes"))
+            and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
+        )
 
-    def launch(self, assets: Sequence[Sequence[str]], partitions: list[str], title: str, tags: dict[str, str]) -> str:
+    def launch(
+        self,
+        assets: Sequence[Sequence[str]],
+        partitions: list[str],
+        title: str,
+        tags: dict[str, str],
+    ) -> str:
         """Launch a backfill as the UI's dialog does, and return its id."""
         params = {
             "assetSelection": [{"path": list(path)} for path in assets],
@@ -75,12 +84,16 @@ class Dagster:
         runs = {"tags": [{"key": "dagster/backfill", "value": backfill}]}
         found = self.ask(_STATUS, id=backfill, runs=runs)
         results = found["runsOrError"]["results"]
-        return str(found["partitionBackfillOrError"].get("status", "UNKNOWN")), {r["runId"]: r["status"] for r in results}
+        return str(found["partitionBackfillOrError"].get("status", "UNKNOWN")), {
+            r["runId"]: r["status"] for r in results
+        }
 
     def failure(self, run: str) -> str:
         """Return what a failed run says, or an empty text."""
         events = self.ask(_FAILURE, id=run)["logsForRun"].get("events", [])
-        said = [(event.get("error") or {}).get("message") or event.get("message") for event in events]
+        said = [
+            (event.get("error") or {}).get("message") or event.get("message") for event in events
+        ]
         return next((str(text).strip() for text in said if text), "")
 
     def ask(self, query: str, **variables: Any) -> dict[str, Any]:
@@ -98,6 +111,8 @@ class Dagster:
             raise BackfillError("the webserver refused a question", said, "Read its log") from error
         if found.get("errors"):
             raise BackfillError(
-                "the webserver did not understand a question", str(found["errors"][0]["message"]), "Read its log"
+                "the webserver did not understand a question",
+                str(found["errors"][0]["message"]),
+                "Read its log",
             )
         return found["data"]

@@ -34,7 +34,11 @@ class Place:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of every process of the demo; `time_zone` is that of their sessions."""
-        found = {**os.environ, "DAGSTER_HOME": str(self.dagster_home), "BACKFILL_WAREHOUSE_URL": self.url}
+        found = {
+            **os.environ,
+            "DAGSTER_HOME": str(self.dagster_home),
+            "BACKFILL_WAREHOUSE_URL": self.url,
+        }
         return found | ({"TZ": self.time_zone} if self.time_zone else {})
 
     def log(self, name: str) -> Path:

@@ -41,9 +41,13 @@ def watch(dagster: Dagster, backfill: str, console: Console, limit_seconds: floa
 def _line(status: str, runs: dict[str, str]) -> str:
     if not runs:
         return "Waiting for Dagster's daemon to pick the backfill up ..."
-    counts = ", ".join(f"{number} {name.lower()}" for name, number in sorted(Counter(runs.values()).items()))
+    counts = ", ".join(
+        f"{number} {name.lower()}" for name, number in sorted(Counter(runs.values()).items())
+    )
     running = any(state not in ("SUCCESS", "FAILURE", "CANCELED") for state in runs.values())
-    return f"{len(runs)} runs: {counts}" + ("" if running or status in _OVER else "; waiting for Dagster to close it")
+    return f"{len(runs)} runs: {counts}" + (
+        "" if running or status in _OVER else "; waiting for Dagster to close it"
+    )
 
 
 def _tell_failures(dagster: Dagster, runs: dict[str, str], console: Console) -> None:

@@ -16,7 +16,9 @@ from backfill_assets.sales.source import prepare
 
 TABLES = ("analytics.fct_sales", "analytics.daily_product_sales")
 # whole days since 1970 by arithmetic on seconds: the fact's own SQL says it with a cast in a time zone
-_DAY_OF_EVENT = "CAST(DATE '1970-01-01' + CAST(floor(extract(epoch FROM event_at) / 86400) AS INTEGER) AS DATE)"
+_DAY_OF_EVENT = (
+    "CAST(DATE '1970-01-01' + CAST(floor(extract(epoch FROM event_at) / 86400) AS INTEGER) AS DATE)"
+)
 _CONFIRMED = f"""(SELECT {_DAY_OF_EVENT} AS day, product_id, qty * unit_price AS amount
   FROM staging.sales_raw WHERE status = 'confirmed') AS confirmed"""
 _AFTER = "SELECT sale_date, count(*), sum(amount) FROM {table} GROUP BY 1"
@@ -26,7 +28,9 @@ _SOURCE = {
 }
 
 
-def run(place: Place, console: Console, first: date = date(2026, 5, 1), last: date = date(2026, 5, 31)) -> bool:
+def run(
+    place: Place, console: Console, first: date = date(2026, 5, 1), last: date = date(2026, 5, 31)
+) -> bool:
     """Backfill the days `first` to `last` and tell whether every one of them is right."""
     console.print(f"Preparing staging.sales_raw in {place.warehouse} ...")
     console.print(f"  {prepare(open_engine(place.url)):,} rows, some of them awkward on purpose.")
@@ -40,16 +44,23 @@ def run(place: Place, console: Console, first: date = date(2026, 5, 1), last: da
             f"Sales {partitions[0]} to {partitions[-1]}",
             {"reason": "make demo: load May 2026"},
         )
-        console.print(f"Launched backfill {backfill}: {len(partitions)} days of {' and '.join(TABLES)}.")
+        console.print(
+            f"Launched backfill {backfill}: {len(partitions)} days of {' and '.join(TABLES)}."
+        )
         status = watch(running.dagster, backfill, console)
-    return report(place, console, backfill, partitions) and status in ("COMPLETED", "COMPLETED_SUCCESS")
+    return report(place, console, backfill, partitions) and status in (
+        "COMPLETED",
+        "COMPLETED_SUCCESS",
+    )
 
 
 def report(place: Place, console: Console, backfill: str, partitions: list[str]) -> bool:
     """Print a line for each day and the audit; tell whether all days are right."""
     with open_engine(place.url).session(read_only=True) as session:
         judged = {
-            table: judge(session, table, backfill, partitions, _AFTER.format(table=table), _SOURCE[table])
+            table: judge(
+                session, table, backfill, partitions, _AFTER.format(table=table), _SOURCE[table]
+            )
             for table in TABLES
         }
         history = session.fetch(
@@ -61,9 +72,15 @@ def report(place: Place, console: Console, backfill: str, partitions: list[str])
         console.print(lines(table, days))
     console.print(f"backfill.load_audit holds {total} loads; this backfill wrote:")
     for table, loads, before, after, seconds, reason in history:
-        console.print(f"  {table}: {loads} slices, {before:,} rows replaced by {after:,} in {seconds:.1f} s, because: {reason}")
+        console.print(
+            f"  {table}: {loads} slices, {before:,} rows replaced by {after:,} in {seconds:.1f} s, because: {reason}"
+        )
     wrong = [day for days in judged.values() for day in days if not day.is_right]
-    console.print(f"{len(wrong)} of {sum(map(len, judged.values()))} slices are wrong." if wrong else "Every day is right.")
+    console.print(
+        f"{len(wrong)} of {sum(map(len, judged.values()))} slices are wrong."
+        if wrong
+        else "Every day is right."
+    )
     return not wrong
 
 

@@ -39,7 +39,9 @@ def servers(place: Place, port: int | None = None) -> Iterator[Running]:
         web = ["dagster-webserver", *workspace, "-h", "127.0.0.1", "-p", str(port)]
         children = {
             "webserver": stack.enter_context(_child(web, place, place.log("webserver"))),
-            "daemon": stack.enter_context(_child(["dagster-daemon", "run", *workspace], place, place.log("daemon"))),
+            "daemon": stack.enter_context(
+                _child(["dagster-daemon", "run", *workspace], place, place.log("daemon"))
+            ),
         }
         dagster = Dagster(url)
         _wait(dagster, children, place)

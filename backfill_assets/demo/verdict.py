@@ -26,7 +26,11 @@ class Day:
             return "WRONG: no audit row of this backfill"
         if self.after != self.source:
             return f"WRONG: {self.after - self.source:+} rows"
-        return "ok" if self.after_sum == self.source_sum else f"WRONG: sum {self.after_sum}, not {self.source_sum}"
+        return (
+            "ok"
+            if self.after_sum == self.source_sum
+            else f"WRONG: sum {self.after_sum}, not {self.source_sum}"
+        )
 
     @property
     def is_right(self) -> bool:
@@ -50,7 +54,8 @@ def judge(
     wanted = {str(key): (rows, total) for key, rows, total in session.fetch(source)}
     nothing = (0, Decimal(0))
     return [
-        Day(key, before.get(key), *_pair(found.get(key, nothing), wanted.get(key, nothing))) for key in partitions
+        Day(key, before.get(key), *_pair(found.get(key, nothing), wanted.get(key, nothing)))
+        for key in partitions
     ]
 
 

@@ -86,7 +86,9 @@ class DuckDBEngine:
         if unknown or not _is_number(wait):
             raise DeclarationError(
                 f"the warehouse URL {self.shown!r} cannot be used",
-                f"the option {unknown[0]!r} is not known" if unknown else f"lock_wait={wait!r} is no number of seconds",
+                f"the option {unknown[0]!r} is not known"
+                if unknown
+                else f"lock_wait={wait!r} is no number of seconds",
                 f"Use only {', '.join((*_SETTINGS, 'lock_wait'))}",
             )
         self.settings: dict[str, str] = options
@@ -160,7 +162,10 @@ class DuckDBSession:
     def columns_of(self, relation: str) -> dict[str, str] | None:
         try:
             shape = self._guarded(
-                lambda: self._open_connection.execute(f"SELECT * FROM {relation} LIMIT 0").description or []
+                lambda: (
+                    self._open_connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+                    or []
+                )
             )
         except MissingTable:
             return None
@@ -187,7 +192,9 @@ class DuckDBSession:
         try:
             self.execute("BEGIN TRANSACTION")
             yield
-            if self._doomed is not None:  # COMMIT would return normally and write nothing, or half of it
+            if (
+                self._doomed is not None
+            ):  # COMMIT would return normally and write nothing, or half of it
                 raise self._doomed
             self.execute("COMMIT")
         except BaseException:
@@ -212,7 +219,9 @@ class DuckDBSession:
         """Nothing is left to claim: the turn at the file, held since `open`, keeps every other writer out."""
         if self._read_only:
             raise WriteFailed(
-                f"{claim.label} cannot be written", "the session was opened to read", "Open it to write"
+                f"{claim.label} cannot be written",
+                "the session was opened to read",
+                "Open it to write",
             )
 
     def clock(self) -> datetime:
@@ -261,38 +270,48 @@ class DuckDBSession:
                 f"another program holds it ({said})",
                 "Close that program (or let it take turns through the lock file beside it) and launch this again",
             )
-        if "space" in said.lower() and isinstance(error, (duckdb.IOException, duckdb.OutOfMemoryException)):
+        if "space" in said.lower() and isinstance(
+            error, (duckdb.IOException, duckdb.OutOfMemoryException)
+        ):
             return WriteFailed(
-                f"{file} could not be written, and the slice is as it was", f"the disk is full ({said})",
+                f"{file} could not be written, and the slice is as it was",
+                f"the disk is full ({said})",
                 "Free some space, then launch this partition again",
             )
         nothing_there = isinstance(error, duckdb.IOException) and "database does not exist" in said
         if nothing_there or isinstance(error, (duckdb.CatalogException, duckdb.BinderException)):
             return MissingTable(
-                f"a statement on {file} names something that is not there", said,
+                f"a statement on {file} names something that is not there",
+                said,
                 "Load the table or correct the name, then launch this again",
             )
         if isinstance(error, duckdb.ConstraintException):
             return BadRows(
-                "the rows break a constraint of the table, and the slice is as it was", said,
+                "the rows break a constraint of the table, and the slice is as it was",
+                said,
                 "Correct the rows or the constraint",
             )
         if isinstance(error, (duckdb.ConversionException, duckdb.OutOfRangeException)):
             return SchemaMismatch(
-                "a value does not fit its column, and the slice is as it was", said,
+                "a value does not fit its column, and the slice is as it was",
+                said,
                 "Correct the value or change the column's type",
             )
         if isinstance(error, duckdb.TransactionException) and "onflict" in said:
             return SliceBusy(
-                f"a slice in {file} is being written by another connection, so nothing was changed", said,
+                f"a slice in {file} is being written by another connection, so nothing was changed",
+                said,
                 "Let that writer finish, then launch this partition again",
             )
         if isinstance(error, duckdb.IOException):
             return Unreachable(
-                f"{file} could not be opened or read", said, "Check the path, its folder and their rights"
+                f"{file} could not be opened or read",
+                said,
+                "Check the path, its folder and their rights",
             )
         return WriteFailed(
-            f"{file} refused a statement, and the slice is as it was", said,
+            f"{file} refused a statement, and the slice is as it was",
+            said,
             "Correct what it names, then launch this again",
         )
 

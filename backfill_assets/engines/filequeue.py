@@ -49,7 +49,9 @@ class FileQueue:
                 "Create the folder, make it writable or free some space there",
             ) from error
         try:
-            with contextlib.suppress(OSError):  # only a courtesy to those who wait; a full disk may be read
+            with contextlib.suppress(
+                OSError
+            ):  # only a courtesy to those who wait; a full disk may be read
                 note = {"pid": os.getpid(), "who": who, "since": time.time()}
                 self._holder.write_text(json.dumps(note))
             yield
@@ -70,7 +72,9 @@ class FileQueue:
         try:
             mine.acquire()
             while True:
-                if not ticket.exists():  # removed between its making and its locking: get in line again
+                if (
+                    not ticket.exists()
+                ):  # removed between its making and its locking: get in line again
                     mine.release()
                     mine.acquire()
                 if self._first_in_line(ticket) and self._take():
@@ -80,7 +84,9 @@ class FileQueue:
                     raise self._busy(who)
                 if now - told > _REPORT_SECONDS:
                     told = now
-                    report(f"Waiting for {self.file.name} since {now - began:.0f} s: {self._held_by()}.")
+                    report(
+                        f"Waiting for {self.file.name} since {now - began:.0f} s: {self._held_by()}."
+                    )
                 time.sleep(_POLL_SECONDS)
         finally:
             with contextlib.suppress(OSError):

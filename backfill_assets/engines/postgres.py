@@ -6,7 +6,8 @@ Temporary tables and advisory locks belong to the connection: a writer that is k
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import time
+from collections.abc import Generator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus, urlsplit
@@ -48,9 +49,12 @@ SPELLING = Spelling(
     try_cast="CAST({value} AS {type})",
     case_sensitive=True,
     longest_name=63,
+    index="CREATE INDEX IF NOT EXISTS {name} ON {table} ({columns})",
 )
 _OPTIONS = {"lock_wait": "600", "statement_timeout": None}
 _TELL_AFTER_SECONDS = 5.0
+_DDL_PATIENCE_SECONDS = 2.0
+_DDL_PAUSE_SECONDS = 0.5
 _LONGEST_APPLICATION_NAME = 63
 # a role's or a database's own defaults would otherwise change what literals mean and how values are shown
 _SETTINGS = {
@@ -101,7 +105,11 @@ class PostgresEngine:
 
     def _refuse_broken_address(self, address: str) -> None:
         """Refuse what libpq would read as a port: it would show a part of the password in its message."""
-        ports = [host.rpartition(":")[2] for host in urlsplit(address).netloc.rpartition("@")[2].split(",") if ":" in host]
+        ports = [
+            host.rpartition(":")[2]
+            for host in urlsplit(address).netloc.rpartition("@")[2].split(",")
+            if ":" in host
+        ]
         if any(port and not port.isdigit() and not port.endswith("]") for port in ports):
             raise DeclarationError(
                 "the warehouse URL cannot be used",
@@ -113,7 +121,7 @@ class PostgresEngine:
     @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Iterator[PostgresSession]:
+    ) -> Generator[PostgresSession, None, None]:
         """Connect, and disconnect at the end; what was not committed by then is rolled back."""
         session = PostgresSession(self, who, read_only, report or _silence)
         try:
@@ -136,7 +144,11 @@ class PostgresSession:
     def open(self) -> None:
         """Connect, and undo the defaults of the role, the database and the environment that would matter."""
         psycopg = _driver()
-        name = f"backfill_assets {self._who}".strip().encode()[:_LONGEST_APPLICATION_NAME].decode(errors="ignore")
+        name = (
+            f"backfill_assets {self._who}".strip()
+            .encode()[:_LONGEST_APPLICATION_NAME]
+            .decode(errors="ignore")
+        )
         try:
             self._connection = psycopg.connect(
                 self._engine.conninfo,
@@ -168,8 +180,18 @@ class PostgresSession:
             return self._run(sql).rowcount
 
     def define(self, sql: str) -> None:
-        with self._guarded(), contextlib.suppress(*lost_race()):
-            self._run(sql)
+        """Run DDL, asking again and again: whoever waits to have a table alone keeps all readers waiting behind."""
+        patience = _milliseconds(min(_DDL_PATIENCE_SECONDS, self._engine.wait_seconds))
+        until = time.monotonic() + self._engine.wait_seconds
+        while True:
+            try:
+                with self._guarded(), contextlib.suppress(*lost_race()):
+                    self._run(f"SET LOCAL lock_timeout = {patience}; {sql}")
+                return
+            except SliceBusy:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(_DDL_PAUSE_SECONDS)
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
         with self._guarded():
@@ -177,9 +199,13 @@ class PostgresSession:
 
     def fetch_arrow(self, sql: str) -> pa.Table:
         names, kinds = self._shape(sql)
-        with self._guarded(), self._open_connection.cursor() as cursor:
-            with cursor.copy(f"COPY (\n{sql}\n) TO STDOUT (FORMAT csv)".encode()) as copy:
-                rows = b"".join(bytes(block) for block in copy)
+        statement = f"COPY (\n{sql}\n) TO STDOUT (FORMAT csv)".encode()
+        with (
+            self._guarded(),
+            self._open_connection.cursor() as cursor,
+            cursor.copy(statement) as copy,
+        ):
+            rows = b"".join(bytes(block) for block in copy)
         return arrow_from_csv(rows, names, kinds)
 
     def columns_of(self, relation: str) -> dict[str, str] | None:
@@ -198,7 +224,11 @@ class PostgresSession:
         except MissingTable:
             return None
         wanted = ", ".join(f"format_type({oid}, {modifier})" for oid, modifier in kinds)
-        return dict(zip(names, map(str, self.fetch(f"SELECT {wanted}")[0]), strict=True)) if names else {}
+        return (
+            dict(zip(names, map(str, self.fetch(f"SELECT {wanted}")[0]), strict=True))
+            if names
+            else {}
+        )
 
     def _shape(self, sql: str) -> tuple[list[str], list[tuple[int, int]]]:
         """Return the names of a query's columns, and the OID and modifier of their types."""
@@ -211,12 +241,18 @@ class PostgresSession:
 
     def stage_arrow(self, name: str, data: pa.Table) -> str:
         rows = writable(data)
-        columns = ", ".join(f"{quoted(SPELLING, column)} {kind}" for column, kind in typed(rows).items())
+        columns = ", ".join(
+            f"{quoted(SPELLING, column)} {kind}" for column, kind in typed(rows).items()
+        )
         relation = self._make_stage(name, f"({columns})")
-        with self._guarded(), self._open_connection.cursor() as cursor:
-            with cursor.copy(f"COPY {relation} FROM STDIN (FORMAT csv)".encode()) as copy:
-                for chunk in csv_chunks(rows):
-                    copy.write(chunk)
+        statement = f"COPY {relation} FROM STDIN (FORMAT csv)".encode()
+        with (
+            self._guarded(),
+            self._open_connection.cursor() as cursor,
+            cursor.copy(statement) as copy,
+        ):
+            for chunk in csv_chunks(rows):
+                copy.write(chunk)
         return relation
 
     def stage_select(self, name: str, sql: str) -> str:
@@ -234,7 +270,7 @@ class PostgresSession:
             self.execute(f"SET LOCAL synchronous_commit = off; DROP TABLE IF EXISTS {stage}")
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Generator[None, None, None]:
         self._doomed = None
         try:
             self._begin()
@@ -278,7 +314,9 @@ class PostgresSession:
             if held is None:
                 return
             wait -= _TELL_AFTER_SECONDS
-            self._report(f"{claim.label} is being rewritten by {held}: waiting, up to {wait:.0f} s more.")
+            self._report(
+                f"{claim.label} is being rewritten by {held}: waiting, up to {wait:.0f} s more."
+            )
             self._begin()
         held = self._busy_after(claim, wait)
         if held is not None:
@@ -310,14 +348,16 @@ class PostgresSession:
     @property
     def _open_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._connection is None:
-            raise Unreachable("the database is closed", "its session has ended", "Open a new session")
+            raise Unreachable(
+                "the database is closed", "its session has ended", "Open a new session"
+            )
         return self._connection
 
     def _run(self, sql: str) -> psycopg.Cursor[tuple[Any, ...]]:
         return self._open_connection.execute(sql.encode())
 
     @contextlib.contextmanager
-    def _guarded(self) -> Iterator[None]:
+    def _guarded(self) -> Generator[None, None, None]:
         """Say the driver's errors as ours, and remember the first: a transaction cannot go on after one."""
         import psycopg
 

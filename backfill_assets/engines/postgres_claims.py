@@ -23,7 +23,10 @@ def claiming(spelling: Spelling, claim: Claim, patience: int, after: str) -> str
         locks = ["pg_advisory_xact_lock(hashtextextended(t, 0))"]
     else:
         locks = ["pg_advisory_xact_lock_shared(hashtextextended(t, 0))"]
-        locks += [f"pg_advisory_xact_lock(hashtextextended(t || '|{day}', 0))" for day in sorted(claim.days)]
+        locks += [
+            f"pg_advisory_xact_lock(hashtextextended(t || '|{day}', 0))"
+            for day in sorted(claim.days)
+        ]
     who = f"{_APPLICATION}run {claim.holder}".encode()[:63].decode(errors="ignore")
     return (
         f"SET LOCAL application_name = {text(spelling, who)}; SET LOCAL statement_timeout = {patience};"
@@ -34,7 +37,10 @@ def claiming(spelling: Spelling, claim: Claim, patience: int, after: str) -> str
 
 def holding(spelling: Spelling, claim: Claim) -> str:
     """Return the query for who holds what `claim` waits for: (application name, process id)."""
-    keys = ["(hashtextextended(t, 0))", *(f"(hashtextextended(t || '|{day}', 0))" for day in claim.days or ())]
+    keys = [
+        "(hashtextextended(t, 0))",
+        *(f"(hashtextextended(t || '|{day}', 0))" for day in claim.days or ()),
+    ]
     # a whole table waits for everybody who shares it, a day only for those who have the table for themselves
     modes = "l.mode = 'ExclusiveLock'" if claim.days is not None else "TRUE"
     return (
@@ -66,5 +72,3 @@ def _resolved(spelling: Spelling, claim: Claim) -> str:
         " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
         f" WHERE c.oid = to_regclass({relation})), {relation}) AS t OFFSET 0"
     )
-
-

@@ -58,7 +58,8 @@ def writable(data: pa.Table) -> pa.Table:
 
 def typed(rows: pa.Table) -> dict[str, str]:
     """Return the SQL type of each column of a `writable` table."""
-    return {field.name: _sql_type(field.type) or "text" for field in rows.schema}
+    schema: Any = rows.schema
+    return {field.name: _sql_type(field.type) or "text" for field in schema}
 
 
 def csv_chunks(rows: pa.Table) -> Iterator[bytes]:
@@ -86,8 +87,13 @@ def arrow_from_csv(rows: bytes, names: Sequence[str], kinds: Sequence[tuple[int,
         table = _parsed(rows, wanted)
     except pa.ArrowInvalid:
         text = _parsed(rows, [pa.string()] * len(wanted))
-        table = pa.table([_cast(c, w) for c, w in zip(text.columns, wanted, strict=True)], names=text.column_names)
-    columns = [_finished(column, oid) for column, (oid, _) in zip(table.columns, kinds, strict=True)]
+        table = pa.table(
+            [_cast(c, w) for c, w in zip(text.columns, wanted, strict=True)],
+            names=text.column_names,
+        )
+    columns = [
+        _finished(column, oid) for column, (oid, _) in zip(table.columns, kinds, strict=True)
+    ]
     return pa.Table.from_arrays(columns, names=list(names))
 
 
@@ -99,13 +105,19 @@ def _writable_column(column: Any) -> Any:
         return _writable_column(column.cast(kind.value_type))
     if types.is_null(kind) or str(kind) == "string_view":
         return column.cast(pa.string())
-    if types.is_timestamp(kind):  # in UTC, whose offset CSV can write; old ones of other zones have seconds
-        return column.cast(pa.timestamp("us", tz="UTC" if kind.tz else None))
+    if types.is_timestamp(
+        kind
+    ):  # in UTC, whose offset CSV can write; old ones of other zones have seconds
+        return column.cast(pa.timestamp("us", tz="UTC") if kind.tz else pa.timestamp("us"))
     if types.is_date64(kind):
         return column.cast(pa.date32())
     if types.is_time64(kind):
         return column.cast(pa.time64("us"))
-    if types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
+    if (
+        types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or str(kind) == "binary_view"
+    ):
         return column.cast(pa.binary())
     return column
 
@@ -124,7 +136,9 @@ def _as_text(column: Any) -> Any:
 
     name = str(column.type)
     if name == "binary":
-        return pa.array(["\\x" + v.hex() if v is not None else None for v in column.to_pylist()], pa.string())
+        return pa.array(
+            ["\\x" + v.hex() if v is not None else None for v in column.to_pylist()], pa.string()
+        )
     if name == "extension<arrow.uuid>":
         return pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())
     return column.cast(pa.string()) if name == "extension<arrow.json>" else column
@@ -165,8 +179,9 @@ def _parsed(rows: bytes, wanted: Sequence[Any]) -> pa.Table:
     names = [f"c{n}" for n in range(len(wanted))]  # a query may name two columns alike
     if not rows:
         return pa.schema(list(zip(names, wanted, strict=True))).empty_table()
+    source: Any = pa.BufferReader(rows)
     return csv.read_csv(
-        pa.BufferReader(rows),
+        source,
         # one block: a row that does not fit into a block cannot be read
         csv.ReadOptions(column_names=names, block_size=min(len(rows) + 1, _LARGEST_BLOCK)),
         csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
@@ -197,17 +212,22 @@ def _finished(column: Any, oid: int) -> Any:
     if not pa.types.is_string(column.type):
         return column
     if oid == 17:
-        return pa.chunked_array([[None if v is None else bytes.fromhex(v[2:]) for v in column.to_pylist()]], pa.binary())
+        return pa.chunked_array(
+            [[None if v is None else bytes.fromhex(v[2:]) for v in column.to_pylist()]], pa.binary()
+        )
     return _exact(column) if oid == 1700 else column
 
 
 def _exact(column: Any) -> Any:
     """Return numbers of any scale as the narrowest decimal that holds them all, or as the text they are."""
     import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute  # its functions are made when it is imported, and typed nowhere
     dots = pc.find_substring(column, ".")
-    places = pc.if_else(pc.less(dots, 0), 0, pc.subtract(pc.subtract(pc.utf8_length(column), dots), 1))
+    places = pc.if_else(
+        pc.less(dots, 0), 0, pc.subtract(pc.subtract(pc.utf8_length(column), dots), 1)
+    )
     scale = pc.max(places).as_py() or 0
     for decimal, digits in ((pa.decimal128, 38), (pa.decimal256, 76)):
         if scale <= digits:

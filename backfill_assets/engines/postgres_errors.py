@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 _LONGEST = 300
 
 _AS_IT_WAS = ", and the slice is as it was"
-_GONE = (Unreachable, "the database cannot be reached", "Check that the server is up, then launch this again")
+_GONE = (
+    Unreachable,
+    "the database cannot be reached",
+    "Check that the server is up, then launch this again",
+)
 _ABSENT = (
     MissingTable,
     "a statement names something that is not there",
@@ -100,9 +104,13 @@ def told(error: psycopg.Error) -> BackfillError:
 
     if error.sqlstate is None:
         lost = isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-        kind, what, do = _GONE if lost else _UNFIT if isinstance(error, psycopg.DataError) else _RULES[""]
+        kind, what, do = (
+            _GONE if lost else _UNFIT if isinstance(error, psycopg.DataError) else _RULES[""]
+        )
     else:
-        kind, what, do = _RULES[next(p for n in range(5, -1, -1) if (p := error.sqlstate[:n]) in _RULES)]
+        kind, what, do = _RULES[
+            next(p for n in range(5, -1, -1) if (p := error.sqlstate[:n]) in _RULES)
+        ]
     return kind(what, _said(error), do)
 
 
@@ -110,7 +118,9 @@ def unreachable(error: psycopg.Error, shown: str) -> BackfillError:
     """Say why there is no connection to the warehouse at URL `shown` (without its secrets)."""
     import psycopg
 
-    if isinstance(error, psycopg.ProgrammingError):  # the URL itself; its text could show a piece of a password
+    if isinstance(
+        error, psycopg.ProgrammingError
+    ):  # the URL itself; its text could show a piece of a password
         return DeclarationError(
             "the warehouse URL cannot be used",
             "PostgreSQL's client cannot read it",

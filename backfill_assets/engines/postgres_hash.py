@@ -28,5 +28,7 @@ _FUNCTIONS = {
     "hashtextextended(CAST({column} AS text), {place})": ("",),
 }
 COLUMN_HASH = {
-    kind: f"coalesce({function}, {{place}})" for function, kinds in _FUNCTIONS.items() for kind in kinds
+    kind: f"coalesce({function}, {{place}})"
+    for function, kinds in _FUNCTIONS.items()
+    for kind in kinds
 }

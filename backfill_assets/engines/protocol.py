@@ -33,6 +33,7 @@ class Spelling:
     `case_sensitive`: whether two quoted names that differ in case are two names.
     `longest_name`: bytes of the longest identifier that is not cut off.
     `log_column`: the column `{type}` of a table that grows by one row at a time.
+    `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
     dialect: str
@@ -45,6 +46,7 @@ class Spelling:
     case_sensitive: bool
     longest_name: int
     log_column: str = "{type}"
+    index: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,5 +135,3 @@ class Engine(Protocol):
     ) -> AbstractContextManager[Session]:
         """Open a session for `who`; waiting for the warehouse is bounded and told through `report`."""
         ...
-
-

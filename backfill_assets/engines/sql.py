@@ -52,7 +52,9 @@ def text(spelling: Spelling, value: str | None) -> str:
 
 def instant(spelling: Spelling, value: datetime | None) -> str:
     """Return a literal of an aware instant, or NULL."""
-    return "NULL" if value is None else spelling.literals["timestamptz"].format(value.isoformat(" "))
+    return (
+        "NULL" if value is None else spelling.literals["timestamptz"].format(value.isoformat(" "))
+    )
 
 
 def bound(spelling: Spelling, column: SliceColumn, value: Bound) -> str:

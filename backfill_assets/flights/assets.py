@@ -14,7 +14,9 @@ FCT_FLIGHTS = Table(
     unique_key=("time_hour", "carrier", "flight"),
 )
 
-FLIGHTS = dg.AssetSpec(["staging", "flights"], group_name="flights", description="Flights as the package brings them.")
+FLIGHTS = dg.AssetSpec(
+    ["staging", "flights"], group_name="flights", description="Flights as the package brings them."
+)
 
 
 @dg.asset(

@@ -15,9 +15,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TEXT = ("carrier", "tailnum", "origin", "dest")
-_NAMES = ["year", "month", "day", "dep_time", "sched_dep_time", "dep_delay", "arr_time", "sched_arr_time", "arr_delay", "carrier", "flight", "tailnum", "origin", "dest", "air_time", "distance", "hour", "minute", "time_hour"]
+_NAMES = [
+    "year",
+    "month",
+    "day",
+    "dep_time",
+    "sched_dep_time",
+    "dep_delay",
+    "arr_time",
+    "sched_arr_time",
+    "arr_delay",
+    "carrier",
+    "flight",
+    "tailnum",
+    "origin",
+    "dest",
+    "air_time",
+    "distance",
+    "hour",
+    "minute",
+    "time_hour",
+]
 COLUMNS = {
-    name: "TIMESTAMPTZ" if name == "time_hour" else "TEXT" if name in _TEXT else "BIGINT" for name in _NAMES
+    name: "TIMESTAMPTZ" if name == "time_hour" else "TEXT" if name in _TEXT else "BIGINT"
+    for name in _NAMES
 }
 
 
@@ -30,7 +51,11 @@ def flights() -> pa.Table:
         null_values=["", "NA"],
         strings_can_be_null=True,
         column_types={
-            name: pa.timestamp("us", tz="UTC") if kind == "TIMESTAMPTZ" else pa.string() if kind == "TEXT" else pa.int64()
+            name: pa.timestamp("us", tz="UTC")
+            if kind == "TIMESTAMPTZ"
+            else pa.string()
+            if kind == "TEXT"
+            else pa.int64()
             for name, kind in COLUMNS.items()
         },
     )

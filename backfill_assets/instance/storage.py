@@ -65,7 +65,10 @@ def _postgres(inst_data: Any, url: str) -> DagsterStorage:
 
     # under psycopg 3, which SQLAlchemy 2.1 takes for the plain name, Dagster's NOTIFY is a syntax error
     _, _, rest = url.partition("://")
-    settings: Any = {"postgres_url": f"postgresql+psycopg2://{rest}", "should_autocreate_tables": True}
+    settings: Any = {
+        "postgres_url": f"postgresql+psycopg2://{rest}",
+        "should_autocreate_tables": True,
+    }
     try:
         return DagsterPostgresStorage.from_config_value(inst_data, settings)
     except (SQLAlchemyError, DagsterPostgresException) as error:

@@ -17,7 +17,9 @@ from backfill_assets.table import SliceColumn, SliceKind, Table
 _UNSET: Any = object()
 
 
-def table_metadata(table: Table, partition_expr: str | Mapping[str, str] | None = None) -> dict[str, Any]:
+def table_metadata(
+    table: Table, partition_expr: str | Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return asset metadata that declares `table`.
 
     `partition_expr` maps the dimensions of a multi-partitioned asset to columns; by default each static
@@ -40,7 +42,11 @@ def table_metadata(table: Table, partition_expr: str | Mapping[str, str] | None 
         found["column_types"] = dict(table.columns)
     if table.slice_column is not None:
         column = table.slice_column
-        found |= {"partition_expr": column.name, "partition_kind": column.kind, "time_zone": column.zone}
+        found |= {
+            "partition_expr": column.name,
+            "partition_kind": column.kind,
+            "time_zone": column.zone,
+        }
     if partition_expr is not None:
         found["partition_expr"] = partition_expr
     return found
@@ -72,7 +78,9 @@ def declared_table(
     )
 
 
-def columns_by_dimension(metadata: Mapping[str, Any], names: list[str] | None, asset: str) -> dict[str, str]:
+def columns_by_dimension(
+    metadata: Mapping[str, Any], names: list[str] | None, asset: str
+) -> dict[str, str]:
     """Return the column of each partition dimension; a plain partitioning has one, named `""`."""
     given = plain(metadata.get("partition_expr"))
     if given is None:
@@ -87,7 +95,9 @@ def columns_by_dimension(metadata: Mapping[str, Any], names: list[str] | None, a
         return {"": column_name(given)}
     if not isinstance(given, Mapping) or set(cast("Mapping[str, str]", given)) != set(names):
         raise _wrong_expr(asset, given, f"a column for each of the dimensions {', '.join(names)}")
-    return {name: column_name(str(column)) for name, column in cast("Mapping[str, str]", given).items()}
+    return {
+        name: column_name(str(column)) for name, column in cast("Mapping[str, str]", given).items()
+    }
 
 
 def kind_given(metadata: Mapping[str, Any]) -> SliceKind | None:

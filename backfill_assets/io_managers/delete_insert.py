@@ -27,13 +27,17 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     `PerSlice` function. Inputs come as pandas (the default), Arrow or a `Relation`, by annotation.
     """
 
-    url: str = Field(description="The warehouse: duckdb:///warehouse.duckdb, postgresql://user@host/db ...")
+    url: str = Field(
+        description="The warehouse: duckdb:///warehouse.duckdb, postgresql://user@host/db ..."
+    )
     schema_: str | None = Field(
         default=None,
         alias="schema",
         description="The schema of assets whose metadata names none; without it, their key prefix.",
     )
-    audit_schema: str = Field(default="backfill", description="The schema of the audit table load_audit.")
+    audit_schema: str = Field(
+        default="backfill", description="The schema of the audit table load_audit."
+    )
 
     _engine: Engine | None = PrivateAttr(default=None)
 
@@ -64,8 +68,14 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                     sessions.release()  # the asset's code runs next, and may open the warehouse itself
                 self._write(context, sessions, target, rows, run)
 
-    def _write(self, context: dg.OutputContext, sessions: Sessions, target: Target, rows: Any, run: Run) -> None:
-        audit, done, spelling = AuditTable(schema=self.audit_schema), list[Load](), self.engine.spelling
+    def _write(
+        self, context: dg.OutputContext, sessions: Sessions, target: Target, rows: Any, run: Run
+    ) -> None:
+        audit, done, spelling = (
+            AuditTable(schema=self.audit_schema),
+            list[Load](),
+            self.engine.spelling,
+        )
         try:
             for batch in batches(target.slices, rows, run):
                 for computed in batch:
@@ -88,5 +98,8 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the upstream partitions: pandas by default, Arrow or a `Relation` where annotated so."""
-        with as_failure(), Sessions(self.engine, "a reader", context.log.info, read_only=True) as sessions:
+        with (
+            as_failure(),
+            Sessions(self.engine, "a reader", context.log.info, read_only=True) as sessions,
+        ):
             return load_upstream(context, sessions, self.engine.spelling, self.schema_)

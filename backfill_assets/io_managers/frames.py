@@ -12,12 +12,18 @@ if TYPE_CHECKING:
 
 def is_pandas(kind: Any) -> bool:
     """Tell whether `kind` is pandas' DataFrame or a subclass, without importing pandas."""
-    return any(c.__module__.split(".")[0] == "pandas" and c.__name__ == "DataFrame" for c in getattr(kind, "__mro__", ()))
+    return any(
+        c.__module__.split(".")[0] == "pandas" and c.__name__ == "DataFrame"
+        for c in getattr(kind, "__mro__", ())
+    )
 
 
 def is_arrow(kind: Any) -> bool:
     """Tell whether `kind` is an Arrow table, without importing pyarrow."""
-    return any(c.__module__.split(".")[0] == "pyarrow" and c.__name__ == "Table" for c in getattr(kind, "__mro__", ()))
+    return any(
+        c.__module__.split(".")[0] == "pyarrow" and c.__name__ == "Table"
+        for c in getattr(kind, "__mro__", ())
+    )
 
 
 def arrow_of(frame: Any, whose: str) -> pa.Table:
@@ -34,7 +40,12 @@ def arrow_of(frame: Any, whose: str) -> pa.Table:
         )
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).rename_columns(names)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowTypeError,
+        pa.ArrowNotImplementedError,
+        OverflowError,
+    ) as error:
         raise SchemaMismatch(
             f"{whose} was left as it was",
             f"a column of the frame mixes types or holds a value that no column type holds ({error})",

@@ -20,7 +20,11 @@ from backfill_assets.writing.fit import family
 def kind_of(session: Session, table: Table, column: str, rows: Any) -> SliceKind:
     """Return the kind of `column`, or raise a sentence that says what is missing."""
     spelling = session.spelling
-    types = session.columns_of(qualified(spelling, table)) or table.columns or _types_of(session, table, rows)
+    types = (
+        session.columns_of(qualified(spelling, table))
+        or table.columns
+        or _types_of(session, table, rows)
+    )
     for name, actual in types.items():
         if name == column or (not spelling.case_sensitive and name.lower() == column.lower()):
             return kind_by_family(column, family(actual, spelling), actual)
@@ -40,6 +44,9 @@ def _types_of(session: Session, table: Table, rows: Any) -> dict[str, str]:
         return {}
     name = f"backfill_stage_{uuid.uuid4().hex}"
     try:
-        return session.columns_of(session.stage_arrow(name, plain(rows.slice(0, 0), table.qualified))) or {}
+        return (
+            session.columns_of(session.stage_arrow(name, plain(rows.slice(0, 0), table.qualified)))
+            or {}
+        )
     finally:
         session.drop_stage(name)

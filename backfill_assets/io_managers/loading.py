@@ -18,7 +18,9 @@ from backfill_assets.slice import Slice
 from backfill_assets.window import Window
 
 
-def load(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None) -> Any:
+def load(
+    context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None
+) -> Any:
     """Return the input in the type that it is annotated with; pandas where it is not."""
     wanted: Any = context.dagster_type.typing_type
     if not (wanted is Any or wanted is Relation or is_pandas(wanted) or is_arrow(wanted)):
@@ -34,12 +36,16 @@ def load(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schem
         table = sessions.get().fetch_arrow(sql)
     except MissingTable as error:
         raise MissingTable(
-            f"the input {context.name!r} could not be read", error.why, "Materialize the upstream asset first"
+            f"the input {context.name!r} could not be read",
+            error.why,
+            "Materialize the upstream asset first",
         ) from error
     return table if is_arrow(wanted) else table.to_pandas()
 
 
-def _query(context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None) -> str:
+def _query(
+    context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None
+) -> str:
     upstream = context.upstream_output
     target = target_of(
         context,

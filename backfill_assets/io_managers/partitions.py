@@ -32,12 +32,18 @@ class Target:
     partitioned: bool
 
 
-def target_of(context: Context, metadata: Mapping[str, Any], schema: str | None, kind_of: KindOf) -> Target:
+def target_of(
+    context: Context, metadata: Mapping[str, Any], schema: str | None, kind_of: KindOf
+) -> Target:
     """Return what `context` is about; `kind_of` finds the slice column's kind when the metadata leaves it out."""
     if not context.has_asset_key:
         name = str(plain(metadata.get("table", getattr(context, "name", ""))))
         table = declared_table(
-            metadata, name=name, schema=_schema(metadata, schema, []), slice_column=None, dimensions=()
+            metadata,
+            name=name,
+            schema=_schema(metadata, schema, []),
+            slice_column=None,
+            dimensions=(),
         )
         return Target(table, [Slice(table)], partitioned=False)
     path = list(context.asset_key.path)
@@ -48,14 +54,20 @@ def target_of(context: Context, metadata: Mapping[str, Any], schema: str | None,
     return _partitioned(context, metadata, where, kind_of)
 
 
-def _partitioned(context: Context, metadata: Mapping[str, Any], where: dict[str, str], kind_of: KindOf) -> Target:
+def _partitioned(
+    context: Context, metadata: Mapping[str, Any], where: dict[str, str], kind_of: KindOf
+) -> Target:
     asset, definition = context.asset_key.to_user_string(), context.asset_partitions_def
     keys = _existing_keys(context, definition, asset)
-    parts = {
-        dimension.name: dimension.partitions_def for dimension in definition.partitions_defs
-    } if isinstance(definition, dg.MultiPartitionsDefinition) else {"": definition}
+    parts = (
+        {dimension.name: dimension.partitions_def for dimension in definition.partitions_defs}
+        if isinstance(definition, dg.MultiPartitionsDefinition)
+        else {"": definition}
+    )
     columns = columns_by_dimension(metadata, None if "" in parts else list(parts), asset)
-    timed = [name for name, part in parts.items() if isinstance(part, dg.TimeWindowPartitionsDefinition)]
+    timed = [
+        name for name, part in parts.items() if isinstance(part, dg.TimeWindowPartitionsDefinition)
+    ]
     if len(timed) > 1:
         raise DeclarationError(
             f"asset {asset} cannot be written by partition",
@@ -89,7 +101,9 @@ def _existing_keys(context: Context, definition: Any, asset: str) -> Sequence[st
         raise _no_partition(asset, "the run's partition", str(error)) from error
     for key in () if _is_dynamic(definition) else {*keys[:1], *keys[-1:]}:
         if not definition.has_partition_key(key):
-            raise _no_partition(asset, f"the partition {key!r}", "it lies outside the asset's partitions")
+            raise _no_partition(
+                asset, f"the partition {key!r}", "it lies outside the asset's partitions"
+            )
     if not keys:
         raise _no_partition(asset, _asked_for(context), "no partition of the asset answers to it")
     return keys
@@ -100,13 +114,19 @@ def _asked_for(context: Context) -> str:
     step = context.step_context if isinstance(context, dg.OutputContext) else None
     tags = step.dagster_run.tags if step is not None else {}
     start, end = (tags.get(f"dagster/asset_partition_range_{edge}") for edge in ("start", "end"))
-    return f"the partitions {start}...{end}" if start else f"the partition {tags.get('dagster/partition')!r}"
+    return (
+        f"the partitions {start}...{end}"
+        if start
+        else f"the partition {tags.get('dagster/partition')!r}"
+    )
 
 
 def _is_dynamic(definition: Any) -> bool:
     """Tell whether keys come from the instance, which Dagster itself asks when it makes the run."""
     if isinstance(definition, dg.MultiPartitionsDefinition):
-        return any(_is_dynamic(dimension.partitions_def) for dimension in definition.partitions_defs)
+        return any(
+            _is_dynamic(dimension.partitions_def) for dimension in definition.partitions_defs
+        )
     return isinstance(definition, dg.DynamicPartitionsDefinition)
 
 

@@ -38,7 +38,9 @@ def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: 
         return
     for slice_, load in zip(target.slices, done, strict=True):
         step.add_asset_metadata(
-            _metadata(slice_, load, spelling), asset_key=context.asset_key, partition_key=slice_.partition
+            _metadata(slice_, load, spelling),
+            asset_key=context.asset_key,
+            partition_key=slice_.partition,
         )
 
 
@@ -63,7 +65,11 @@ def keep(context: dg.OutputContext, target: Target, done: list[Load], spelling: 
 def stopped(target: Target, at: int, error: Exception) -> BackfillError:
     """Return the error of a run over several partitions that stopped at the one with number `at`."""
     slice_, last, total = target.slices[at], target.slices[-1], len(target.slices)
-    why, do = (error.why, error.do) if isinstance(error, BackfillError) else (f"{type(error).__name__}: {error}", "")
+    why, do = (
+        (error.why, error.do)
+        if isinstance(error, BackfillError)
+        else (f"{type(error).__name__}: {error}", "")
+    )
     rest = slice_.name if slice_ is last else f"{slice_.name}...{last.name}"
     kind: type[BackfillError] = type(error) if isinstance(error, BackfillError) else BackfillError
     return kind(
@@ -90,5 +96,7 @@ def _metadata(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
     if slice_.window is not None:
         found["window_start"] = slice_.window.start.isoformat()
         found["window_end"] = slice_.window.end.isoformat()
-    found["dagster/partition_row_count" if slice_.partition else "dagster/row_count"] = load.rows_after
+    found["dagster/partition_row_count" if slice_.partition else "dagster/row_count"] = (
+        load.rows_after
+    )
     return found

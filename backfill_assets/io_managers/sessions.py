@@ -11,7 +11,9 @@ from backfill_assets.engines import Engine, Report, Session
 class Sessions:
     """Hands out the open session of a run, opening it on first use."""
 
-    def __init__(self, engine: Engine, who: str, report: Report, *, read_only: bool = False) -> None:
+    def __init__(
+        self, engine: Engine, who: str, report: Report, *, read_only: bool = False
+    ) -> None:
         self._engine, self._who, self._report, self._read_only = engine, who, report, read_only
         self._open = contextlib.ExitStack()
         self._session: Session | None = None
@@ -33,7 +35,10 @@ class Sessions:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._session = None
         self._open.__exit__(kind, error, trace)

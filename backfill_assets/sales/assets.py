@@ -54,4 +54,6 @@ def fct_sales() -> Select:
 )
 def daily_product_sales(fct_sales):
     """Quantity and amount by product and day; the input is a pandas DataFrame of the run's days."""
-    return fct_sales.groupby(["sale_date", "product_id"], as_index=False)[["quantity", "amount"]].sum()
+    return fct_sales.groupby(["sale_date", "product_id"], as_index=False)[
+        ["quantity", "amount"]
+    ].sum()

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 FIRST_DAY = date(2026, 3, 1)
 LAST_DAY = date(2026, 6, 30)
-HOLIDAY = date(2026, 5, 25)  # nothing is sold, so the source has no row and the slice is rightly empty
+HOLIDAY = date(
+    2026, 5, 25
+)  # nothing is sold, so the source has no row and the slice is rightly empty
 
 COLUMNS = {
     "sale_id": "BIGINT",
@@ -37,8 +39,18 @@ def _at(text: str) -> datetime:
 # sale_id, event_at, status, loaded_at: each is there because backfills lose or double such rows
 AWKWARD = {
     "exactly_at_midnight": (1, _at("2026-05-10 00:00:00"), "confirmed", _at("2026-05-10 00:04:00")),
-    "one_microsecond_before_midnight": (2, _at("2026-05-10 23:59:59.999999"), "confirmed", _at("2026-05-11 00:01:00")),
-    "at_the_end_of_the_month": (3, _at("2026-05-31 23:59:59.999999"), "confirmed", _at("2026-06-01 00:01:00")),
+    "one_microsecond_before_midnight": (
+        2,
+        _at("2026-05-10 23:59:59.999999"),
+        "confirmed",
+        _at("2026-05-11 00:01:00"),
+    ),
+    "at_the_end_of_the_month": (
+        3,
+        _at("2026-05-31 23:59:59.999999"),
+        "confirmed",
+        _at("2026-06-01 00:01:00"),
+    ),
     "late_by_three_days": (4, _at("2026-05-12 15:00:00"), "confirmed", _at("2026-05-15 08:00:00")),
     "late_by_three_weeks": (5, _at("2026-05-04 09:30:00"), "confirmed", _at("2026-05-25 06:00:00")),
     "cancelled_next_day": (6, _at("2026-05-12 16:00:00"), "cancelled", _at("2026-05-13 09:00:00")),
@@ -63,17 +75,37 @@ def sales_of(day: date) -> list[tuple[Any, ...]]:
     for number in range(1200 if day.weekday() == 6 else 1900 + int(draw() * 250)):
         event_at = midnight + timedelta(microseconds=1 + int(draw() * 86_399_999_998))
         product = 1 + int(draw() * 40)
-        status = "confirmed" if (fate := draw()) < 0.92 else "cancelled" if fate < 0.97 else "pending"
+        status = (
+            "confirmed" if (fate := draw()) < 0.92 else "cancelled" if fate < 0.97 else "pending"
+        )
         sale_id = day.toordinal() * 10_000 + number
         loaded_at = event_at + timedelta(seconds=30 + int(draw() * 600))
-        rows.append(_row(sale_id, event_at, 1 + int(draw() * 500), product, 1 + int(draw() * 5), status, loaded_at))
+        rows.append(
+            _row(
+                sale_id,
+                event_at,
+                1 + int(draw() * 500),
+                product,
+                1 + int(draw() * 5),
+                status,
+                loaded_at,
+            )
+        )
     for sale_id, event_at, status, loaded_at in AWKWARD.values():
         if event_at.date() == day:
             rows.append(_row(sale_id, event_at, 77, 7, 1, status, loaded_at))
     return rows
 
 
-def _row(sale_id: int, event_at: datetime, customer: int, product: int, qty: int, status: str, loaded_at: datetime):
+def _row(
+    sale_id: int,
+    event_at: datetime,
+    customer: int,
+    product: int,
+    qty: int,
+    status: str,
+    loaded_at: datetime,
+):
     price = Decimal(199 + product * 137) / 100
     return (sale_id, event_at, customer, product, qty, price, status, loaded_at)
 
@@ -83,9 +115,20 @@ def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
     import pyarrow as pa
 
     instant = pa.timestamp("us", tz="UTC")
-    types = [pa.int64(), instant, pa.int64(), pa.int64(), pa.int64(), pa.decimal128(18, 2), pa.string(), instant]
+    types = [
+        pa.int64(),
+        instant,
+        pa.int64(),
+        pa.int64(),
+        pa.int64(),
+        pa.decimal128(18, 2),
+        pa.string(),
+        instant,
+    ]
     columns = list(zip(*rows, strict=True)) or [()] * len(types)
-    return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=list(COLUMNS))
+    return pa.table(
+        [pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=list(COLUMNS)
+    )
 
 
 def prepare(engine: Engine) -> int:

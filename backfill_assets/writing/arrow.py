@@ -63,7 +63,9 @@ def _plain_column(column: Any) -> Any:
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         try:
             return column.cast(pa.timestamp("us", tz=kind.tz))
-        except pa.ArrowInvalid:  # digits below a microsecond: kept, for the table's type to take or refuse
+        except (
+            pa.ArrowInvalid
+        ):  # digits below a microsecond: kept, for the table's type to take or refuse
             return column
     if pa.types.is_decimal(kind) and kind.bit_width <= 128 and kind.precision < 38:
         return column.cast(pa.decimal128(38, kind.scale))
@@ -90,7 +92,9 @@ def cut(data: pa.Table, slices: list[Slice]) -> list[pa.Table]:
         if column is not None and slices[0].window is not None:
             values = _column(data, slices[0], column.name)
             low, high = (end.as_py() for end in pc.min_max(values).values())
-            about = f" ({values.null_count} without a value; {column.name!r} runs from {low} to {high})"
+            about = (
+                f" ({values.null_count} without a value; {column.name!r} runs from {low} to {high})"
+            )
         raise BadRows(
             f"{table.qualified} was left as it was",
             f"{lost} of {data.num_rows} rows belong to none of the {len(slices)} slices from {slices[0].name}"
@@ -109,7 +113,10 @@ def _mask(data: pa.Table, slice_: Slice) -> Any:
     if slice_.window is not None and slice_.table.slice_column is not None:
         column = _column(data, slice_, slice_.table.slice_column.name)
         try:
-            start, end = (pa.scalar(v).cast(column.type) for v in slice_.table.slice_column.bounds(slice_.window))
+            start, end = (
+                pa.scalar(v).cast(column.type)
+                for v in slice_.table.slice_column.bounds(slice_.window)
+            )
             mask = pc.and_(pc.greater_equal(column, start), pc.less(column, end))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise SchemaMismatch(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import instant, qualified, quoted, text
+from backfill_assets.engines.sql import instant, listed, qualified, quoted, text
 from backfill_assets.errors import WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
@@ -59,6 +59,8 @@ _TYPES = {
     "float": "DOUBLE PRECISION",
     "str": "TEXT",
 }
+# what each slice asks of it: who read later than I did, and is my row there
+_INDEXES = (("table_name", "source_read_at"), ("audit_id",))
 
 
 @dataclass(frozen=True)
@@ -75,28 +77,43 @@ class AuditTable:
     def definition(self, spelling: Spelling) -> list[str]:
         """Return the statements that make the table, for whoever may run them."""
         columns = ", ".join(
-            f"{quoted(spelling, field.name)} {_column_type(str(field.type), spelling)}" for field in fields(Load)
+            f"{quoted(spelling, field.name)} {_column_type(str(field.type), spelling)}"
+            for field in fields(Load)
         )
         return [
             f"CREATE SCHEMA IF NOT EXISTS {quoted(spelling, self.schema)}",
             f"CREATE TABLE IF NOT EXISTS {self.relation(spelling)} ({columns})",
+            *(self._index(spelling, *names) for names in _INDEXES if spelling.index is not None),
         ]
+
+    def _index(self, spelling: Spelling, *names: str) -> str:
+        return str(spelling.index).format(
+            name=quoted(spelling, f"{self.name}_{names[-1]}"),
+            table=self.relation(spelling),
+            columns=listed(spelling, names),
+        )
 
     def ensure(self, session: Session) -> None:
         """Make the table if it is not there; say the statements to run where the role may not."""
         if session.columns_of(self.relation(session.spelling)) is not None:
             return
-        schema, table = self.definition(session.spelling)
+        schema, *others = self.definition(session.spelling)
         what = f"the audit table {self.schema}.{self.name} is not there and cannot be made"
-        make(session, what, [table], schema=schema)
+        make(session, what, others, schema=schema)
 
     def record(self, session: Session, load: Load) -> None:
         """Insert the row; belongs inside the transaction of the slice."""
         names = ", ".join(quoted(session.spelling, field.name) for field in fields(Load))
-        values = ", ".join(_literal(session.spelling, getattr(load, field.name)) for field in fields(Load))
-        session.execute(f"INSERT INTO {self.relation(session.spelling)} ({names}) VALUES ({values})")
+        values = ", ".join(
+            _literal(session.spelling, getattr(load, field.name)) for field in fields(Load)
+        )
+        session.execute(
+            f"INSERT INTO {self.relation(session.spelling)} ({names}) VALUES ({values})"
+        )
 
-    def newer_read(self, session: Session, slice_: Slice, read_at: datetime) -> tuple[str, datetime] | None:
+    def newer_read(
+        self, session: Session, slice_: Slice, read_at: datetime
+    ) -> tuple[str, datetime] | None:
         """Return run and source read time of the newest committed load, if it read later than `read_at`."""
         spelling = session.spelling
         found = session.fetch(
@@ -145,4 +162,8 @@ def _column_type(annotation: str, spelling: Spelling) -> str:
 def _literal(spelling: Spelling, value: object) -> str:
     if isinstance(value, datetime):
         return instant(spelling, value)
-    return text(spelling, value) if isinstance(value, str) else ("NULL" if value is None else repr(value))
+    return (
+        text(spelling, value)
+        if isinstance(value, str)
+        else ("NULL" if value is None else repr(value))
+    )

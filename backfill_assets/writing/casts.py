@@ -18,7 +18,9 @@ def refuse_lossy(session: Session, slice_: Slice, found: Fit, stage: str) -> Non
     changed = {name: _changes(session, name, found) for name in found.casts}
     if not changed:
         return
-    counted = ", ".join(f"count(CASE WHEN {condition} THEN 1 END)" for condition in changed.values())
+    counted = ", ".join(
+        f"count(CASE WHEN {condition} THEN 1 END)" for condition in changed.values()
+    )
     try:
         counts = session.fetch(f"SELECT {counted} FROM {stage}")[0]
     except SchemaMismatch as error:
@@ -27,7 +29,9 @@ def refuse_lossy(session: Session, slice_: Slice, found: Fit, stage: str) -> Non
         if count:
             was, will = found.casts[name]
             source = quoted(session.spelling, found.sources[name])
-            sample = session.fetch(f"SELECT {source} FROM {stage} WHERE {condition} LIMIT {_SAMPLE}")
+            sample = session.fetch(
+                f"SELECT {source} FROM {stage} WHERE {condition} LIMIT {_SAMPLE}"
+            )
             raise _refusal(
                 slice_,
                 f"{count} values of column {name!r} would change from {was} to {will},"
@@ -54,7 +58,9 @@ def _unfit(
             session.fetch(f"SELECT count(CASE WHEN {condition} THEN 1 END) FROM {stage}")
         except SchemaMismatch as error:
             was, will = found.casts[name]
-            return _refusal(slice_, f"values of column {name!r} do not fit from {was} into {will} ({error.why})")
+            return _refusal(
+                slice_, f"values of column {name!r} do not fit from {was} into {will} ({error.why})"
+            )
     return None
 
 

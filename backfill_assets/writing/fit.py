@@ -59,7 +59,8 @@ class Fit:
     def select(self, spelling: Spelling, stage: str) -> str:
         """Return the staged rows as the table will hold them."""
         columns = ", ".join(
-            f"{value} AS {quoted(spelling, name)}" for name, value in zip(self.names, self.values, strict=True)
+            f"{value} AS {quoted(spelling, name)}"
+            for name, value in zip(self.names, self.values, strict=True)
         )
         return f"SELECT {columns} FROM {stage}"
 
@@ -87,9 +88,13 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     added = tuple((name, (table.columns or staged).get(name, staged[name])) for name in new)
     if table.on_schema_change != "add":
         added = ()
-    pairs = [(name, staged_by[key], wanted[name]) for key, name in wanted_by.items() if key in staged_by]
+    pairs = [
+        (name, staged_by[key], wanted[name]) for key, name in wanted_by.items() if key in staged_by
+    ]
     pairs += [(name, name, kind) for name, kind in added]
-    differing = {name: (staged[source], kind) for name, source, kind in pairs if staged[source] != kind}
+    differing = {
+        name: (staged[source], kind) for name, source, kind in pairs if staged[source] != kind
+    }
     sources = {name: source for name, source, _ in pairs}
     casts = {name: types for name, types in differing.items() if sources[name] not in stage.untyped}
     _refuse_other_families(slice_, casts, spelling)
@@ -117,7 +122,9 @@ def make_room(session: Session, table: Table, found: Fit) -> bool:
             schema = f"CREATE SCHEMA IF NOT EXISTS {'.'.join(parts)}"
         statements.append(f"CREATE TABLE IF NOT EXISTS {relation} ({columns})")
     for name, kind in found.add:
-        statements.append(f"ALTER TABLE {relation} ADD COLUMN IF NOT EXISTS {quoted(spelling, name)} {kind}")
+        statements.append(
+            f"ALTER TABLE {relation} ADD COLUMN IF NOT EXISTS {quoted(spelling, name)} {kind}"
+        )
     if statements:
         what = f"{table.qualified} is not as these rows need it, and cannot be changed"
         make(session, what, statements, schema=schema)
@@ -192,13 +199,25 @@ def _refuse_missing_essentials(
 
 
 def _changed(
-    slice_: Slice, new: list[str], missing: list[str], staged: dict[str, str], wanted: dict[str, str]
+    slice_: Slice,
+    new: list[str],
+    missing: list[str],
+    staged: dict[str, str],
+    wanted: dict[str, str],
 ) -> SchemaMismatch:
     parts: list[str] = []
     if new:
-        parts.append("the rows bring " + ", ".join(f"{n!r} ({staged[n]})" for n in new) + ", which the table has not")
+        parts.append(
+            "the rows bring "
+            + ", ".join(f"{n!r} ({staged[n]})" for n in new)
+            + ", which the table has not"
+        )
     if missing:
-        parts.append("the table has " + ", ".join(f"{n!r} ({wanted[n]})" for n in missing) + ", which the rows lack")
+        parts.append(
+            "the table has "
+            + ", ".join(f"{n!r} ({wanted[n]})" for n in missing)
+            + ", which the rows lack"
+        )
     return SchemaMismatch(
         f"{slice_.label} was left as it was",
         " and ".join(parts),
@@ -206,7 +225,9 @@ def _changed(
     )
 
 
-def _refuse_other_families(slice_: Slice, casts: dict[str, tuple[str, str]], spelling: Spelling) -> None:
+def _refuse_other_families(
+    slice_: Slice, casts: dict[str, tuple[str, str]], spelling: Spelling
+) -> None:
     for name, (staged, wanted) in casts.items():
         was, will = family(staged, spelling), family(wanted, spelling)
         numbers = was in _NUMBERS and will in _NUMBERS
@@ -236,4 +257,8 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
 
 def _some(names: Iterable[str]) -> str:
     shown = list(names)
-    return ", ".join(map(repr, shown[:12])) + (f" and {len(shown) - 12} more" if len(shown) > 12 else "") or "none"
+    return (
+        ", ".join(map(repr, shown[:12]))
+        + (f" and {len(shown) - 12} more" if len(shown) > 12 else "")
+        or "none"
+    )

@@ -9,7 +9,9 @@ from backfill_assets.engines.protocol import Session
 from backfill_assets.errors import MissingRight, MissingTable
 
 
-def make(session: Session, what: str, statements: Sequence[str], *, schema: str | None = None) -> None:
+def make(
+    session: Session, what: str, statements: Sequence[str], *, schema: str | None = None
+) -> None:
     """Run DDL of the `IF NOT EXISTS` kind; where the role may not, say what somebody else should run.
 
     `schema` is the statement that makes the schema of it all; `what` says what is missing.

@@ -48,7 +48,9 @@ def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: 
             f"SELECT count(*) - count({cut}), CAST(min({cut}) AS {_text(session)}), CAST(max({cut}) AS {_text(session)})"
             f" FROM ({rows}) AS staged"
         )[0]
-        about = (f", {nulls} of them without a value" if nulls else "") + f"; {cut} runs from {first} to {last}"
+        about = (
+            f", {nulls} of them without a value" if nulls else ""
+        ) + f"; {cut} runs from {first} to {last}"
     return BadRows(
         f"{slice_.label} was left as it was",
         f"{outside} of {total} rows do not belong to it{about}, and the slice is {predicate(session.spelling, slice_)}",
@@ -104,7 +106,9 @@ def _checksum(session: Session, found: Fit) -> str:
     spelling = session.spelling
     columns: list[str] = []
     for place, (name, kind) in enumerate(zip(found.names, found.types, strict=True), 1):
-        template = spelling.column_hash.get(_PARAMETERS.sub("", kind).lower(), spelling.column_hash[""])
+        template = spelling.column_hash.get(
+            _PARAMETERS.sub("", kind).lower(), spelling.column_hash[""]
+        )
         columns.append(template.format(column=quoted(spelling, name), place=place))
     joined = spelling.hash_joint.join(columns)
     return spelling.hash_sum.format(hash=spelling.row_hash.format(columns=joined))

@@ -30,7 +30,9 @@ _SKEW = timedelta(seconds=1)
 _log = logging.getLogger(__name__)
 
 
-def rewrite(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable = AuditTable()) -> Load:
+def rewrite(
+    session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable = AuditTable()
+) -> Load:
     """Replace the rows of `slice_` by `rows` and return the audit row of it.
 
     Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and
@@ -96,11 +98,15 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
                     "the frame has no columns",
                     "Return a frame with the table's columns, also when it holds no rows",
                 )
-            by_key(rows.column_names, session.spelling, f"the rows for {slice_.label}")  # engines rename twins
+            by_key(
+                rows.column_names, session.spelling, f"the rows for {slice_.label}"
+            )  # engines rename twins
             data = arrow.plain(rows, slice_.label)
             yield Stage(session.stage_arrow(name, data), arrow.untyped(data), arrow.undecided(rows))
     finally:
-        with contextlib.suppress(BackfillError):  # the first error is the one to tell; the session's end cleans up
+        with contextlib.suppress(
+            BackfillError
+        ):  # the first error is the one to tell; the session's end cleans up
             session.drop_stage(name)
 
 
@@ -117,7 +123,9 @@ def _refuse_stale(session: Session, slice_: Slice, read_at: datetime, audit: Aud
 
 def _delete(session: Session, slice_: Slice) -> int:
     spelling = session.spelling
-    return session.execute(f"DELETE FROM {qualified(spelling, slice_.table)} WHERE {predicate(spelling, slice_)}")
+    return session.execute(
+        f"DELETE FROM {qualified(spelling, slice_.table)} WHERE {predicate(spelling, slice_)}"
+    )
 
 
 def _insert(session: Session, slice_: Slice, found: Fit, stage: str) -> int:

@@ -10,13 +10,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def replace_source(session: Session, name: str, columns: dict[str, str], data: pa.Table, proof: str) -> None:
+def replace_source(
+    session: Session, name: str, columns: dict[str, str], data: pa.Table, proof: str
+) -> None:
     """Fill the table `staging.<name>` with `data`, in one transaction, unless count and `proof` agree already."""
     stage = session.stage_arrow(f"source_of_{name}", data)
     session.define("CREATE SCHEMA IF NOT EXISTS staging")
     listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
     session.define(f"CREATE TABLE IF NOT EXISTS staging.{name} ({listed})")
-    is_, should_be = (session.fetch(f"SELECT count(*), {proof} FROM {place}") for place in (f"staging.{name}", stage))
+    is_, should_be = (
+        session.fetch(f"SELECT count(*), {proof} FROM {place}")
+        for place in (f"staging.{name}", stage)
+    )
     if is_ != should_be:
         names = ", ".join(columns)
         with session.transaction():

@@ -35,10 +35,16 @@ def measured(folder: Path) -> Iterator[Ratio]:
 
 def machine() -> str:
     cpu = next(
-        (line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        (
+            line.split(":")[1].strip()
+            for line in _lines("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
         platform.machine(),
     )
-    packages = ", ".join(f"{name} {version(name)}" for name in ("dagster", "duckdb", "pandas", "psycopg"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("dagster", "duckdb", "pandas", "psycopg")
+    )
     return f"{os.cpu_count()} cores of {cpu}, Python {platform.python_version()}, {packages}"
 
 

@@ -54,7 +54,10 @@ def _writer(session: Session) -> Callable[[], object]:
 def _on_open_connections(folder: Path) -> Iterator[Ratio]:
     ours, theirs = _warehouse(folder, "open_ours.duckdb"), _warehouse(folder, "open_bare.duckdb")
     data = rows_of(0)
-    with open_engine(f"duckdb:///{ours}").session() as session, duckdb.connect(str(theirs)) as connection:
+    with (
+        open_engine(f"duckdb:///{ours}").session() as session,
+        duckdb.connect(str(theirs)) as connection,
+    ):
         yield compare(
             "rewrite() against the bare transaction, DuckDB, connection open",
             _writer(session),
@@ -65,7 +68,10 @@ def _on_open_connections(folder: Path) -> Iterator[Ratio]:
 
 
 def _opened_and_closed(folder: Path) -> Ratio:
-    ours, theirs = _warehouse(folder, "closed_ours.duckdb"), _warehouse(folder, "closed_bare.duckdb")
+    ours, theirs = (
+        _warehouse(folder, "closed_ours.duckdb"),
+        _warehouse(folder, "closed_bare.duckdb"),
+    )
     engine, data = open_engine(f"duckdb:///{ours}"), rows_of(0)
 
     def write() -> None:
@@ -77,7 +83,10 @@ def _opened_and_closed(folder: Path) -> Ratio:
             bare(connection, data)
 
     return compare(
-        "rewrite() against the bare transaction, DuckDB, opened and closed around it", write, reference, wanted=2.5
+        "rewrite() against the bare transaction, DuckDB, opened and closed around it",
+        write,
+        reference,
+        wanted=2.5,
     )
 
 
@@ -99,4 +108,6 @@ def _long_table(folder: Path) -> Ratio:
                 _writer(session)()
 
         calls.append(write)
-    return compare("a day in a table of 3,650 days against the same day in one of 30", *calls, wanted=1.2)
+    return compare(
+        "a day in a table of 3,650 days against the same day in one of 30", *calls, wanted=1.2
+    )

@@ -99,7 +99,9 @@ def memory(folder: Path) -> dict[int, float]:
     peaks = {}
     for days in (5, 60):
         command = [sys.executable, "-m", __name__, str(days), f"{folder}/memory{days}.duckdb"]
-        peaks[days] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+        peaks[days] = float(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+        )
     return peaks
 
 

@@ -27,7 +27,8 @@ def bare(connection: psycopg.Connection, data: pa.Table) -> None:
         copy.write(buffer.getvalue())
     with connection.transaction():
         connection.execute(
-            "DELETE FROM analytics.fct_bare WHERE sale_date >= %s AND sale_date < %s", (FIRST, day_of(1))
+            "DELETE FROM analytics.fct_bare WHERE sale_date >= %s AND sale_date < %s",
+            (FIRST, day_of(1)),
         )
         connection.execute("INSERT INTO analytics.fct_bare SELECT * FROM incoming")
     connection.execute("DROP TABLE incoming")

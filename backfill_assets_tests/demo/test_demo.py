@@ -20,7 +20,9 @@ ROOT = Path(__file__).parents[2]
 
 def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "backfill_assets.demo", *arguments, "--home", str(folder)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False
+    )
 
 
 def children_of(folder: Path) -> list[str]:
@@ -28,7 +30,10 @@ def children_of(folder: Path) -> list[str]:
     found = []
     for process in Path("/proc").iterdir():
         try:
-            if process.name.isdigit() and f"DAGSTER_HOME={folder}".encode() in (process / "environ").read_bytes():
+            if (
+                process.name.isdigit()
+                and f"DAGSTER_HOME={folder}".encode() in (process / "environ").read_bytes()
+            ):
                 found.append((process / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
@@ -36,7 +41,9 @@ def children_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_running(tmp_path: Path) -> None:
+def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_running(
+    tmp_path: Path,
+) -> None:
     look = "SELECT count(*), sum(amount), count(DISTINCT sale_id) FROM analytics.fct_sales"
     tables = []
     for _ in range(2):
@@ -44,7 +51,10 @@ def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_runn
         assert shown.returncode == 0, shown.stdout + shown.stderr
         assert "Every day is right." in shown.stdout
         for line in ("2026-05-24", "2026-05-25", "2026-05-26"):
-            assert any(row.startswith(line) and row.rstrip().endswith("ok") for row in shown.stdout.splitlines())
+            assert any(
+                row.startswith(line) and row.rstrip().endswith("ok")
+                for row in shown.stdout.splitlines()
+            )
         assert "make dev" in shown.stdout
         assert children_of(tmp_path / "dagster_home") == []
         with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session() as session:
@@ -67,9 +77,17 @@ def test_a_day_that_is_not_right_ends_the_demo_with_a_bad_status(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with_it(tmp_path: Path) -> None:
+def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with_it(
+    tmp_path: Path,
+) -> None:
     command = [sys.executable, "-m", "backfill_assets.demo", "serve", "--home", str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as ui:
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as ui:
         assert ui.stdout is not None
         said = next((line for line in ui.stdout if "The UI is at" in line), "")
         assert "http://127.0.0.1:" in said
@@ -90,6 +108,8 @@ def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with
         (Day("2026-05-01", None, 3, 3, 6, 6), "WRONG: no audit row of this backfill"),
     ],
 )
-def test_a_day_is_right_only_when_it_was_written_and_rows_and_sums_agree(day: Day, verdict: str) -> None:
+def test_a_day_is_right_only_when_it_was_written_and_rows_and_sums_agree(
+    day: Day, verdict: str
+) -> None:
     assert day.verdict == verdict
     assert day.is_right is (verdict == "ok")

@@ -37,7 +37,9 @@ def loaded(warehouse: Warehouse) -> Warehouse:
 
 
 def notes(warehouse: Warehouse) -> list[Any]:
-    return [n for (n,) in warehouse.rows("SELECT note FROM analytics.fct_sales ORDER BY sale_id, note")]
+    return [
+        n for (n,) in warehouse.rows("SELECT note FROM analytics.fct_sales ORDER BY sale_id, note")
+    ]
 
 
 def test_a_rewritten_slice_holds_the_new_rows_only(loaded: Warehouse) -> None:
@@ -46,19 +48,29 @@ def test_a_rewritten_slice_holds_the_new_rows_only(loaded: Warehouse) -> None:
     assert notes(loaded) == ["new", "new", "new", "neighbour"]
 
 
-@pytest.mark.parametrize("statement", ["DELETE", 'INSERT INTO "analytics"', 'INSERT INTO "backfill"'])
-def test_readers_see_the_old_slice_until_the_new_one_is_committed(loaded: Warehouse, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement", ["DELETE", 'INSERT INTO "analytics"', 'INSERT INTO "backfill"']
+)
+def test_readers_see_the_old_slice_until_the_new_one_is_committed(
+    loaded: Warehouse, statement: str
+) -> None:
     seen: list[Any] = []
     query = "SELECT count(*), min(note) FROM analytics.fct_sales WHERE sale_id < 9"
     with loaded.session() as session:
-        after_statement(session, statement, lambda: seen.append(loaded.seen_from_outside(session, query)))
+        after_statement(
+            session, statement, lambda: seen.append(loaded.seen_from_outside(session, query))
+        )
         loaded.write(SALES, "2026-05-12", NEW, session=session)
         assert seen == [[(2, "old")]]
         assert session.fetch(query) == [(3, "new")]
 
 
-@pytest.mark.parametrize("statement", ["DELETE", 'INSERT INTO "analytics"', 'INSERT INTO "backfill"', "COMMIT"])
-def test_a_statement_that_fails_leaves_the_old_slice_and_no_audit_row(loaded: Warehouse, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement", ["DELETE", 'INSERT INTO "analytics"', 'INSERT INTO "backfill"', "COMMIT"]
+)
+def test_a_statement_that_fails_leaves_the_old_slice_and_no_audit_row(
+    loaded: Warehouse, statement: str
+) -> None:
     before = loaded.loads()
     with loaded.session() as session:
         instead_of_statement(session, statement, fails(session))
@@ -69,13 +81,20 @@ def test_a_statement_that_fails_leaves_the_old_slice_and_no_audit_row(loaded: Wa
     assert loaded.leftovers() == []
 
 
-@pytest.mark.parametrize("error", [Broken("bug"), KeyboardInterrupt(), SystemExit(1)], ids=lambda e: type(e).__name__)
-def test_whatever_is_raised_inside_the_transaction_undoes_it(loaded: Warehouse, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [Broken("bug"), KeyboardInterrupt(), SystemExit(1)], ids=lambda e: type(e).__name__
+)
+def test_whatever_is_raised_inside_the_transaction_undoes_it(
+    loaded: Warehouse, error: BaseException
+) -> None:
     with loaded.session() as session:
         after_statement(session, 'INSERT INTO "analytics"', raises(error))
         with pytest.raises(type(error)):
             loaded.write(SALES, "2026-05-12", NEW, session=session)
-        assert loaded.write(SALES, "2026-05-13", NEIGHBOUR, session=undisturbed(session)).rows_before == 1
+        assert (
+            loaded.write(SALES, "2026-05-13", NEIGHBOUR, session=undisturbed(session)).rows_before
+            == 1
+        )
     assert notes(loaded) == ["old", "old", "neighbour"]
 
 
@@ -89,7 +108,9 @@ def test_a_session_goes_on_with_the_next_slice_after_a_failed_one(loaded: Wareho
     assert [load[0] for load in loaded.loads()] == ["2026-05-12", "2026-05-13", "2026-05-13"]
 
 
-def test_an_error_that_was_swallowed_inside_a_transaction_comes_back_at_its_end(loaded: Warehouse) -> None:
+def test_an_error_that_was_swallowed_inside_a_transaction_comes_back_at_its_end(
+    loaded: Warehouse,
+) -> None:
     with loaded.session() as session:
         with pytest.raises(MissingTable, match="nowhere"), session.transaction():
             session.execute("DELETE FROM analytics.fct_sales")
@@ -126,20 +147,33 @@ def test_rows_that_did_not_arrive_as_they_were_staged_are_a_failure(loaded: Ware
         spoil = "UPDATE analytics.fct_sales SET note = 'spoilt' WHERE sale_id = 3"
         execute = session.execute
         after_statement(session, 'INSERT INTO "analytics"', lambda: execute(spoil))
-        with pytest.raises(WriteFailed, match="3 rows were staged, 3 inserted and 3 found with another checksum"):
+        with pytest.raises(
+            WriteFailed, match="3 rows were staged, 3 inserted and 3 found with another checksum"
+        ):
             loaded.write(SALES, "2026-05-12", NEW, session=session)
     assert notes(loaded) == ["old", "old", "neighbour"]
 
 
-def test_a_value_that_fits_no_column_leaves_the_slice_of_that_day_and_the_days_before(warehouse: Warehouse) -> None:
-    warehouse.execute("CREATE SCHEMA analytics", "CREATE TABLE analytics.fct_sales (sale_date DATE, sale_id BIGINT, n SMALLINT)")
+def test_a_value_that_fits_no_column_leaves_the_slice_of_that_day_and_the_days_before(
+    warehouse: Warehouse,
+) -> None:
+    warehouse.execute(
+        "CREATE SCHEMA analytics",
+        "CREATE TABLE analytics.fct_sales (sale_date DATE, sale_id BIGINT, n SMALLINT)",
+    )
     days = [date(2026, 5, d) for d in (1, 2, 3)]
     for day in days:
         warehouse.write(SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [1]})
     with pytest.raises(SchemaMismatch, match="'n'"):
         for day, number in zip(days, (7, 7, 70_000), strict=True):
-            warehouse.write(SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [number]})
-    assert warehouse.rows("SELECT n FROM analytics.fct_sales ORDER BY sale_date") == [(7,), (7,), (1,)]
+            warehouse.write(
+                SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [number]}
+            )
+    assert warehouse.rows("SELECT n FROM analytics.fct_sales ORDER BY sale_date") == [
+        (7,),
+        (7,),
+        (1,),
+    ]
 
 
 def test_five_runs_of_one_day_leave_one_copy_and_one_checksum(warehouse: Warehouse) -> None:
@@ -151,9 +185,15 @@ def test_five_runs_of_one_day_leave_one_copy_and_one_checksum(warehouse: Warehou
 
 
 def test_a_checksum_does_not_depend_on_the_order_of_rows_and_columns(warehouse: Warehouse) -> None:
-    first = warehouse.write(SALES, "2026-05-12", {"sale_date": [DAY] * 2, "sale_id": [1, 2], "note": ["a", None]})
-    again = warehouse.write(SALES, "2026-05-12", {"note": [None, "a"], "sale_id": [2, 1], "sale_date": [DAY] * 2})
-    other = warehouse.write(SALES, "2026-05-12", {"note": [None, "a"], "sale_id": [1, 2], "sale_date": [DAY] * 2})
+    first = warehouse.write(
+        SALES, "2026-05-12", {"sale_date": [DAY] * 2, "sale_id": [1, 2], "note": ["a", None]}
+    )
+    again = warehouse.write(
+        SALES, "2026-05-12", {"note": [None, "a"], "sale_id": [2, 1], "sale_date": [DAY] * 2}
+    )
+    other = warehouse.write(
+        SALES, "2026-05-12", {"note": [None, "a"], "sale_id": [1, 2], "sale_date": [DAY] * 2}
+    )
     assert first.checksum == again.checksum != other.checksum
 
 
@@ -161,8 +201,22 @@ def test_nothing_is_claimed_deleted_or_inserted_outside_the_transaction(loaded: 
     with loaded.session() as session:
         calls = before_call(session, 0, lambda: None)
         loaded.write(SALES, "2026-05-12", NEW, session=session)
-    seen = [call.split(" ", 1)[1].split(" ")[0] for call in calls if call.startswith(("execute", "claim", "define"))]
-    order = [word for word in seen if word in ("BEGIN", "DELETE", "INSERT", "COMMIT") or word.startswith("Claim")]
-    assert [word[:6] for word in order if word != "COMMIT"] == ["BEGIN", "Claim(", "DELETE", "INSERT", "INSERT"]
+    seen = [
+        call.split(" ", 1)[1].split(" ")[0]
+        for call in calls
+        if call.startswith(("execute", "claim", "define"))
+    ]
+    order = [
+        word
+        for word in seen
+        if word in ("BEGIN", "DELETE", "INSERT", "COMMIT") or word.startswith("Claim")
+    ]
+    assert [word[:6] for word in order if word != "COMMIT"] == [
+        "BEGIN",
+        "Claim(",
+        "DELETE",
+        "INSERT",
+        "INSERT",
+    ]
     between = seen[seen.index("BEGIN") : seen.index("INSERT") + 1]
     assert not {"CREATE", "ALTER", "DROP", "TRUNCATE"} & set(between)

@@ -25,7 +25,9 @@ def rows(day: date = DAY, count: int = 50) -> dict[str, list[Any]]:
     return {"day": [day] * count, "id": list(range(count))}
 
 
-def while_writing(warehouse: Warehouse, window: Any, act: Any, data: Any = None, table: Table = SALES) -> None:
+def while_writing(
+    warehouse: Warehouse, window: Any, act: Any, data: Any = None, table: Table = SALES
+) -> None:
     """Call `act` while run `first` is between its DELETE and its INSERT of `window`."""
     with warehouse.session(who="run first") as session:
         after_statement(session, "DELETE", act)
@@ -49,7 +51,9 @@ def settled(*writes: Future[None]) -> None:
 
 
 @pytest.mark.parametrize("loaded", [False, True], ids=["empty", "full"])
-def test_the_second_writer_of_a_slice_is_refused_with_the_name_of_the_first(warehouse: Warehouse, loaded: bool) -> None:
+def test_the_second_writer_of_a_slice_is_refused_with_the_name_of_the_first(
+    warehouse: Warehouse, loaded: bool
+) -> None:
     if loaded:
         warehouse.write(SALES, "2026-05-12", rows())
     said: list[str] = []
@@ -62,14 +66,18 @@ def test_the_second_writer_of_a_slice_is_refused_with_the_name_of_the_first(ware
 
 def test_the_second_writer_waits_for_the_first_and_then_writes(warehouse: Warehouse) -> None:
     second: list[Any] = []
-    writer = threading.Thread(target=lambda: second.append(warehouse.write(SALES, "2026-05-12", rows(), run_id="second")))
+    writer = threading.Thread(
+        target=lambda: second.append(warehouse.write(SALES, "2026-05-12", rows(), run_id="second"))
+    )
     while_writing(warehouse, "2026-05-12", writer.start)
     writer.join(60)
     assert second[0].rows_before == 50
     assert warehouse.count("mart.fct_sales") == 50
 
 
-def test_five_writers_on_a_fresh_warehouse_make_one_table_and_five_days(warehouse: Warehouse) -> None:
+def test_five_writers_on_a_fresh_warehouse_make_one_table_and_five_days(
+    warehouse: Warehouse,
+) -> None:
     """Two of them bring the same day."""
     days = [*FIRST_DAYS[:4], FIRST_DAYS[0]]
     start = threading.Barrier(5)
@@ -112,7 +120,9 @@ def test_writers_of_different_days_do_not_wait_for_each_other(loaded: Warehouse)
     assert loaded.count("mart.fct_sales") == 100
 
 
-def test_writers_of_the_same_day_of_different_tables_do_not_wait_for_each_other(loaded: Warehouse) -> None:
+def test_writers_of_the_same_day_of_different_tables_do_not_wait_for_each_other(
+    loaded: Warehouse,
+) -> None:
     other = Table("mart.fct_other", SliceColumn("day", "date"))
     while_writing(loaded, "2026-05-12", lambda: loaded.write(other, "2026-05-12", rows()))
     assert loaded.count("mart.fct_other") == 50
@@ -128,7 +138,9 @@ OVERLAPPING = {
 
 @pytest.mark.parametrize("window", OVERLAPPING.values(), ids=OVERLAPPING)
 @pytest.mark.parametrize("first", ["day", "other"])
-def test_windows_that_share_a_day_wait_for_each_other(loaded: Warehouse, window: Any, first: str) -> None:
+def test_windows_that_share_a_day_wait_for_each_other(
+    loaded: Warehouse, window: Any, first: str
+) -> None:
     windows = ["2026-05-12", window] if first == "day" else [window, "2026-05-12"]
     said: list[str] = []
     while_writing(loaded, windows[0], lambda: said.append(refusal(loaded, windows[1])))
@@ -139,11 +151,20 @@ def test_two_names_of_one_table_are_one_claim(postgres: Warehouse) -> None:
     short, long = (Table(name, SliceColumn("day", "date")) for name in ("fct", "public.fct"))
     postgres.write(short, "2026-05-12", rows())
     said: list[str] = []
-    while_writing(postgres, "2026-05-12", lambda: said.append(refusal(postgres, "2026-05-12", long)), table=short)
-    assert "public.fct 2026-05-12 is being rewritten by run first, so nothing was changed" in said[0]
+    while_writing(
+        postgres,
+        "2026-05-12",
+        lambda: said.append(refusal(postgres, "2026-05-12", long)),
+        table=short,
+    )
+    assert (
+        "public.fct 2026-05-12 is being rewritten by run first, so nothing was changed" in said[0]
+    )
 
 
-def test_a_new_york_day_and_the_utc_days_it_touches_wait_for_each_other(postgres: Warehouse) -> None:
+def test_a_new_york_day_and_the_utc_days_it_touches_wait_for_each_other(
+    postgres: Warehouse,
+) -> None:
     instants = Table("t", SliceColumn("at", "timestamptz", "America/New_York"))
     noon = {"at": [at("2026-05-12 16:00")]}
     postgres.write(instants, "2026-05-12", noon)
@@ -165,7 +186,10 @@ def test_a_claim_ends_with_its_transaction_even_when_that_fails(loaded: Warehous
         after_statement(session, "DELETE", fail)
         with pytest.raises(RuntimeError):
             loaded.write(SALES, "2026-05-12", rows(), session=session)
-        assert Warehouse(loaded.url + "&lock_wait=0").write(SALES, "2026-05-12", rows()).rows_before == 50
+        assert (
+            Warehouse(loaded.url + "&lock_wait=0").write(SALES, "2026-05-12", rows()).rows_before
+            == 50
+        )
 
 
 def test_a_claim_held_by_a_stranger_names_its_application(loaded: Warehouse) -> None:
@@ -189,14 +213,21 @@ def test_a_long_wait_is_told_once(loaded: Warehouse, monkeypatch: pytest.MonkeyP
     reports: list[str] = []
 
     def wait() -> None:
-        with loaded.engine(lock_wait=0.4).session(report=reports.append) as second, pytest.raises(SliceBusy):
+        with (
+            loaded.engine(lock_wait=0.4).session(report=reports.append) as second,
+            pytest.raises(SliceBusy),
+        ):
             loaded.write(SALES, "2026-05-12", rows(), session=second)
 
     while_writing(loaded, "2026-05-12", wait)
-    assert reports == ["mart.fct_sales 2026-05-12 is being rewritten by run first: waiting, up to 0 s more."]
+    assert reports == [
+        "mart.fct_sales 2026-05-12 is being rewritten by run first: waiting, up to 0 s more."
+    ]
 
 
-def test_a_wait_that_was_told_ends_when_the_first_writer_does(loaded: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_that_was_told_ends_when_the_first_writer_does(
+    loaded: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("backfill_assets.engines.postgres._TELL_AFTER_SECONDS", 0.05)
     told, done = threading.Event(), []
 
@@ -229,7 +260,9 @@ def test_the_data_is_still_right_when_the_default_isolation_is_another(loaded: W
     name = loaded.url.split("?")[0].rsplit("/", 1)[1]
     for level in ("serializable", "repeatable read"):
         loaded.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = '{level}'")
-        writer = threading.Thread(target=lambda: loaded.write(SALES, "2026-05-12", rows(), run_id="second"))
+        writer = threading.Thread(
+            target=lambda: loaded.write(SALES, "2026-05-12", rows(), run_id="second")
+        )
         while_writing(loaded, "2026-05-12", writer.start)
         writer.join(60)
         assert loaded.count("mart.fct_sales") == 50

@@ -24,7 +24,12 @@ def table(policy: str = "fail", **declared: Any) -> Table:
 
 
 def one(**columns: Any) -> pa.Table:
-    return pa.table({"day": [DAY], **{name: v if isinstance(v, pa.Array) else [v] for name, v in columns.items()}})
+    return pa.table(
+        {
+            "day": [DAY],
+            **{name: v if isinstance(v, pa.Array) else [v] for name, v in columns.items()},
+        }
+    )
 
 
 # order and policies
@@ -45,21 +50,32 @@ def test_columns_are_matched_by_name_and_not_by_place(warehouse: Warehouse) -> N
     ],
     ids=["a_new_column", "a_missing_column", "both"],
 )
-def test_changed_columns_are_refused_unless_a_policy_is_declared(warehouse: Warehouse, rows: Any, said: str) -> None:
+def test_changed_columns_are_refused_unless_a_policy_is_declared(
+    warehouse: Warehouse, rows: Any, said: str
+) -> None:
     warehouse.write(T, "2026-05-12", one(a=1, b=2))
     with pytest.raises(SchemaMismatch, match=said):
         warehouse.write(T, "2026-05-12", one(**rows))
     assert warehouse.rows("SELECT a, b FROM t") == [(1, 2)]
 
 
-def test_the_policy_add_adds_new_columns_and_fills_missing_ones_with_null(warehouse: Warehouse) -> None:
+def test_the_policy_add_adds_new_columns_and_fills_missing_ones_with_null(
+    warehouse: Warehouse,
+) -> None:
     warehouse.write(table("add"), "2026-05-12", one(a=1, b=2))
-    warehouse.write(table("add"), "2026-05-13", {"day": [date(2026, 5, 13)], "a": [1], "c": [Decimal("3.50")]})
+    warehouse.write(
+        table("add"), "2026-05-13", {"day": [date(2026, 5, 13)], "a": [1], "c": [Decimal("3.50")]}
+    )
     assert list(warehouse.columns("t") or {}) == ["day", "a", "b", "c"]
-    assert warehouse.rows("SELECT a, b, c FROM t ORDER BY day") == [(1, 2, None), (1, None, Decimal("3.50"))]
+    assert warehouse.rows("SELECT a, b, c FROM t ORDER BY day") == [
+        (1, 2, None),
+        (1, None, Decimal("3.50")),
+    ]
 
 
-def test_the_policy_ignore_leaves_new_columns_out_and_fills_missing_ones_with_null(warehouse: Warehouse) -> None:
+def test_the_policy_ignore_leaves_new_columns_out_and_fills_missing_ones_with_null(
+    warehouse: Warehouse,
+) -> None:
     warehouse.write(table("ignore"), "2026-05-12", one(a=1, b=2))
     warehouse.write(table("ignore"), "2026-05-12", one(a=7, c=3))
     assert warehouse.rows("SELECT * FROM t") == [(DAY, 7, None)]
@@ -72,7 +88,9 @@ def test_a_refused_write_adds_no_column(warehouse: Warehouse) -> None:
     assert list(warehouse.columns("t") or {}) == ["day", "a"]
 
 
-def test_a_table_without_the_slice_column_is_refused_under_every_policy(warehouse: Warehouse) -> None:
+def test_a_table_without_the_slice_column_is_refused_under_every_policy(
+    warehouse: Warehouse,
+) -> None:
     warehouse.execute("CREATE TABLE t (a BIGINT)")
     for policy in ("fail", "add", "ignore"):
         with pytest.raises(SchemaMismatch):
@@ -86,8 +104,18 @@ def test_rows_without_the_slice_column_or_the_key_are_refused(warehouse: Warehou
         warehouse.write(table(unique_key=("id",)), "2026-05-12", one(a=1))
 
 
-def test_declared_columns_are_made_as_declared_and_checksums_stay_the_same(warehouse: Warehouse) -> None:
-    declared = table(columns={"day": "DATE", "n": "INT", "price": "NUMERIC(10, 2)", "at": "TIMESTAMPTZ", "note": "VARCHAR(20)"})
+def test_declared_columns_are_made_as_declared_and_checksums_stay_the_same(
+    warehouse: Warehouse,
+) -> None:
+    declared = table(
+        columns={
+            "day": "DATE",
+            "n": "INT",
+            "price": "NUMERIC(10, 2)",
+            "at": "TIMESTAMPTZ",
+            "note": "VARCHAR(20)",
+        }
+    )
     rows = one(n=1, price=1.5, at=datetime(2026, 5, 12, tzinfo=UTC), note="x")
     first, second = (warehouse.write(declared, "2026-05-12", rows) for _ in range(2))
     assert first.checksum == second.checksum
@@ -110,7 +138,10 @@ def test_a_row_of_all_the_types_comes_back_as_it_went(warehouse: Warehouse) -> N
         "nothing": pa.array([None], pa.string()),
         "bytes": pa.array([b"\x00\xff\\x41"], pa.binary()),
         "clock": pa.array([datetime(1677, 1, 1, 0, 0, 0, 1)], pa.timestamp("us")),
-        "instant": pa.array([datetime(2262, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)], pa.timestamp("us", tz="America/New_York")),
+        "instant": pa.array(
+            [datetime(2262, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)],
+            pa.timestamp("us", tz="America/New_York"),
+        ),
         "word": pa.array(["x"]).dictionary_encode(),
     }
     loads = [warehouse.write(T, "2026-05-12", one(**values)) for _ in range(2)]
@@ -122,8 +153,12 @@ def test_a_row_of_all_the_types_comes_back_as_it_went(warehouse: Warehouse) -> N
     assert (back["blank"], back["nothing"]) == ("", None)
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1.7976931348623157e308])
-def test_a_float_that_is_hard_to_write_down_comes_back_as_it_went(warehouse: Warehouse, number: float) -> None:
+@pytest.mark.parametrize(
+    "number", [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324, 1.7976931348623157e308]
+)
+def test_a_float_that_is_hard_to_write_down_comes_back_as_it_went(
+    warehouse: Warehouse, number: float
+) -> None:
     warehouse.write(T, "2026-05-12", one(x=number))
     with warehouse.session() as session:
         assert repr(session.fetch_arrow("SELECT x FROM t")["x"].to_pylist()[0]) == repr(number)
@@ -131,7 +166,9 @@ def test_a_float_that_is_hard_to_write_down_comes_back_as_it_went(warehouse: War
 
 def test_texts_that_look_like_something_else_stay_texts(warehouse: Warehouse) -> None:
     texts = ["NULL", "NaN", "null", "", "true", "0012", "1e5", "\\N", "\\.", " ", '"', "2026-05-12"]
-    warehouse.write(T, "2026-05-12", {"day": [DAY] * len(texts), "x": texts, "n": list(range(len(texts)))})
+    warehouse.write(
+        T, "2026-05-12", {"day": [DAY] * len(texts), "x": texts, "n": list(range(len(texts)))}
+    )
     with warehouse.session() as session:
         assert session.fetch_arrow("SELECT x FROM t ORDER BY n")["x"].to_pylist() == texts
         assert session.fetch_arrow("SELECT x FROM t WHERE n = 3")["x"].to_pylist() == [""]
@@ -164,7 +201,12 @@ LOSSY = {
 def test_a_value_that_its_column_would_change_is_refused(warehouse: Warehouse, case: str) -> None:
     kind, value = LOSSY[case]
     warehouse.execute(f"CREATE TABLE t (day DATE, x {kind})")
-    good = {"day": [DAY, DAY], "x": pa.concat_arrays([v := value if isinstance(value, pa.Array) else pa.array([value]), pa.nulls(1, v.type)])}
+    good = {
+        "day": [DAY, DAY],
+        "x": pa.concat_arrays(
+            [v := value if isinstance(value, pa.Array) else pa.array([value]), pa.nulls(1, v.type)]
+        ),
+    }
     with pytest.raises(SchemaMismatch, match=r"t 2026-05-12 was left as it was: .*'x'"):
         warehouse.write(T, "2026-05-12", good)
     assert warehouse.count("t") == 0
@@ -198,7 +240,9 @@ def test_a_text_that_is_too_long_for_its_column_is_not_cut_off(warehouse: Wareho
         assert warehouse.rows("SELECT x FROM t") == [("abcd",)]
         return
     warehouse.write(T, "2026-05-12", one(x="abc"))
-    with pytest.raises(SchemaMismatch, match="1 values of column 'x' would change .* for example abcd"):
+    with pytest.raises(
+        SchemaMismatch, match="1 values of column 'x' would change .* for example abcd"
+    ):
         warehouse.write(T, "2026-05-12", one(x="abcd"))
     assert warehouse.rows("SELECT x FROM t") == [("abc",)]
 
@@ -212,15 +256,21 @@ def test_the_number_of_changed_values_and_some_of_them_are_named(warehouse: Ware
 # columns without values
 
 
-def test_an_all_null_first_day_makes_a_text_column_that_later_texts_fit(warehouse: Warehouse) -> None:
+def test_an_all_null_first_day_makes_a_text_column_that_later_texts_fit(
+    warehouse: Warehouse,
+) -> None:
     warehouse.write(T, "2026-05-12", one(note=pa.array([None], pa.null())))
     warehouse.write(T, "2026-05-13", {"day": [date(2026, 5, 13)], "note": ["real"]})
     assert warehouse.rows("SELECT note FROM t ORDER BY day") == [(None,), ("real",)]
 
 
-@pytest.mark.parametrize("kind", ["BIGINT", "NUMERIC(18, 2)", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "DATE"])
+@pytest.mark.parametrize(
+    "kind", ["BIGINT", "NUMERIC(18, 2)", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "BOOLEAN", "DATE"]
+)
 @pytest.mark.parametrize("sent", [pa.null(), pa.string(), pa.float64()], ids=str)
-def test_a_column_without_a_value_fits_whatever_its_type(warehouse: Warehouse, kind: str, sent: Any) -> None:
+def test_a_column_without_a_value_fits_whatever_its_type(
+    warehouse: Warehouse, kind: str, sent: Any
+) -> None:
     warehouse.execute(f"CREATE TABLE t (day DATE, x {kind})")
     load = warehouse.write(T, "2026-05-12", one(x=pa.array([None], sent)))
     assert warehouse.rows("SELECT x FROM t") == [(None,)]
@@ -229,7 +279,22 @@ def test_a_column_without_a_value_fits_whatever_its_type(warehouse: Warehouse, k
 
 # names
 
-ODD = ["order", "5_stars", "Group", 'a"b', "naïve", "x" * 63, 'x"; drop table t; --', "a b", "{brace}", "%s", "$1", "a'b", "a\\b", "select"]
+ODD = [
+    "order",
+    "5_stars",
+    "Group",
+    'a"b',
+    "naïve",
+    "x" * 63,
+    'x"; drop table t; --',
+    "a b",
+    "{brace}",
+    "%s",
+    "$1",
+    "a'b",
+    "a\\b",
+    "select",
+]
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
@@ -244,17 +309,23 @@ def test_a_column_may_have_any_name(warehouse: Warehouse, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
-def test_a_schema_a_table_and_a_slice_column_may_have_any_name(warehouse: Warehouse, name: str) -> None:
+def test_a_schema_a_table_and_a_slice_column_may_have_any_name(
+    warehouse: Warehouse, name: str
+) -> None:
     odd = Table(name, SliceColumn(name, "date"), schema=name, dimensions=("region",))
     for _ in range(2):
-        load = warehouse.write(odd, "2026-05-12", pa.table({name: [DAY], "region": ["eu"]}), fixed={"region": "eu"})
+        load = warehouse.write(
+            odd, "2026-05-12", pa.table({name: [DAY], "region": ["eu"]}), fixed={"region": "eu"}
+        )
     assert (load.rows_before, load.rows_after) == (1, 1)
     assert warehouse.rows("SELECT count(*) FROM backfill.load_audit") == [(2,)]
 
 
 @pytest.mark.parametrize("name", ["end", "date", "timestamp", "at", "window", "createdAt", "user"])
 @pytest.mark.parametrize("kind", ["date", "timestamptz"])
-def test_a_slice_column_may_be_called_like_a_word_of_sql(warehouse: Warehouse, name: str, kind: Any) -> None:
+def test_a_slice_column_may_be_called_like_a_word_of_sql(
+    warehouse: Warehouse, name: str, kind: Any
+) -> None:
     value = DAY if kind == "date" else datetime(2026, 5, 12, 23, 59, 59, 999999, tzinfo=UTC)
     sliced = Table("t", SliceColumn(name, kind))
     for _ in range(2):
@@ -270,7 +341,9 @@ def test_a_name_that_postgresql_would_cut_off_is_refused(postgres: Warehouse) ->
             postgres.write(Table(name, DAYS), "2026-05-12", one())
 
 
-def test_names_that_differ_in_case_are_one_name_or_two_as_the_engine_has_it(warehouse: Warehouse) -> None:
+def test_names_that_differ_in_case_are_one_name_or_two_as_the_engine_has_it(
+    warehouse: Warehouse,
+) -> None:
     both = pa.table({"day": [DAY], "id": [1], "ID": [2]})
     if warehouse.is_postgres:
         warehouse.write(T, "2026-05-12", both)
@@ -287,8 +360,15 @@ def test_names_that_differ_in_case_are_one_name_or_two_as_the_engine_has_it(ware
 
 
 def test_a_table_with_a_primary_key_and_an_index_is_rewritten_twice(warehouse: Warehouse) -> None:
-    warehouse.execute("CREATE TABLE t (day DATE, id BIGINT PRIMARY KEY, note VARCHAR)", "CREATE INDEX by_note ON t (note)")
-    rows = {"day": [DAY] * 3000, "id": list(range(3000)), "note": [f"n{n % 7}" for n in range(3000)]}
+    warehouse.execute(
+        "CREATE TABLE t (day DATE, id BIGINT PRIMARY KEY, note VARCHAR)",
+        "CREATE INDEX by_note ON t (note)",
+    )
+    rows = {
+        "day": [DAY] * 3000,
+        "id": list(range(3000)),
+        "note": [f"n{n % 7}" for n in range(3000)],
+    }
     for _ in range(3):
         warehouse.write(T, "2026-05-12", rows)
     assert warehouse.count("t") == 3000
@@ -298,7 +378,9 @@ def test_a_table_with_a_primary_key_is_rewritten_with_a_column_added(warehouse: 
     warehouse.execute("CREATE TABLE t (day DATE, id BIGINT PRIMARY KEY)")
     warehouse.write(table("add"), "2026-05-12", {"day": [DAY] * 3, "id": [1, 2, 3]})
     for _ in range(2):
-        warehouse.write(table("add"), "2026-05-12", {"day": [DAY] * 3, "id": [1, 2, 3], "more": ["a", "b", "c"]})
+        warehouse.write(
+            table("add"), "2026-05-12", {"day": [DAY] * 3, "id": [1, 2, 3], "more": ["a", "b", "c"]}
+        )
     assert warehouse.rows("SELECT id, more FROM t ORDER BY id") == [(1, "a"), (2, "b"), (3, "c")]
 
 

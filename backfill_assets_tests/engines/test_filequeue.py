@@ -36,7 +36,15 @@ def file(tmp_path: Path) -> Path:
 
 def process(file: Path, who: str, seconds: float = 0.0) -> subprocess.Popen[str]:
     """Start a process that takes a turn; returns once it asks for it."""
-    command = [sys.executable, "-c", HOLD, str(file), who, str(seconds), str(file.with_name("order"))]
+    command = [
+        sys.executable,
+        "-c",
+        HOLD,
+        str(file),
+        who,
+        str(seconds),
+        str(file.with_name("order")),
+    ]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     until(child, "asking")
     return child
@@ -138,7 +146,9 @@ def test_a_writer_of_many_slices_lets_others_in_between(file: Path) -> None:
     assert guest.wait(30) == 0
 
 
-def test_waiting_is_told_to_whoever_launched_the_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_told_to_whoever_launched_the_run(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("backfill_assets.engines.filequeue._REPORT_SECONDS", 0.05)
     told: list[str] = []
     holder = process(file, "run 4f1c", 60)
@@ -154,9 +164,10 @@ def test_waiting_is_told_to_whoever_launched_the_run(file: Path, monkeypatch: py
 
 
 def test_a_folder_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="cannot be locked"), FileQueue(
-        tmp_path / "nowhere" / "w.duckdb", 1
-    ).turn("x", silent):
+    with (
+        pytest.raises(Unreachable, match="cannot be locked"),
+        FileQueue(tmp_path / "nowhere" / "w.duckdb", 1).turn("x", silent),
+    ):
         pass
 
 
@@ -165,7 +176,10 @@ def test_a_program_that_takes_no_turns_is_waited_for_and_then_named(file: Path) 
     stranger = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         until(stranger, "in")
-        with pytest.raises(WarehouseBusy) as busy, open_engine(f"duckdb:///{file}?lock_wait=0.5").session():
+        with (
+            pytest.raises(WarehouseBusy) as busy,
+            open_engine(f"duckdb:///{file}?lock_wait=0.5").session(),
+        ):
             pass
         assert str(stranger.pid) in str(busy.value)
     finally:

@@ -33,7 +33,9 @@ def rows(count: int, day: date = DAY) -> dict[str, list[object]]:
 # empty
 
 
-def test_an_empty_frame_is_refused_where_nobody_said_that_empty_is_right(warehouse: Warehouse) -> None:
+def test_an_empty_frame_is_refused_where_nobody_said_that_empty_is_right(
+    warehouse: Warehouse,
+) -> None:
     warehouse.write(SALES, "2026-05-12", rows(3))
     with pytest.raises(EmptySlice, match="sales 2026-05-12 was left as it was: no rows came"):
         warehouse.write(SALES, "2026-05-12", NONE_CAME)
@@ -42,7 +44,9 @@ def test_an_empty_frame_is_refused_where_nobody_said_that_empty_is_right(warehou
 
 def test_a_run_may_empty_a_slice_when_it_says_why(warehouse: Warehouse) -> None:
     warehouse.write(SALES, "2026-05-12", rows(300))
-    load = warehouse.write(SALES, "2026-05-12", NONE_CAME, allows=frozenset({"empty"}), reason="all were tests")
+    load = warehouse.write(
+        SALES, "2026-05-12", NONE_CAME, allows=frozenset({"empty"}), reason="all were tests"
+    )
     assert (load.rows_before, load.rows_after, load.reason) == (300, 0, "all were tests")
     with pytest.raises(DeclarationError, match="gives no reason"):
         warehouse.write(SALES, "2026-05-12", NONE_CAME, allows=frozenset({"empty"}))
@@ -65,7 +69,9 @@ def test_an_empty_first_day_makes_the_table_with_its_types(warehouse: Warehouse)
     assert warehouse.write(table, "2026-05-12", rows(2)).rows_after == 2
 
 
-def test_an_empty_first_day_without_types_is_refused_unless_they_are_declared(warehouse: Warehouse) -> None:
+def test_an_empty_first_day_without_types_is_refused_unless_they_are_declared(
+    warehouse: Warehouse,
+) -> None:
     untyped = pa.table({"day": pa.array([], pa.null()), "id": pa.array([], pa.null())})
     with pytest.raises(SchemaMismatch, match="Declare the columns"):
         warehouse.write(Table("sales", COLUMN, allow_empty=True), "2026-05-12", untyped)
@@ -85,16 +91,22 @@ def test_a_frame_without_columns_is_refused_first_and_later(warehouse: Warehouse
 # shrunk
 
 
-def test_a_slice_that_lost_most_of_its_rows_is_refused_and_a_smaller_loss_is_not(warehouse: Warehouse) -> None:
+def test_a_slice_that_lost_most_of_its_rows_is_refused_and_a_smaller_loss_is_not(
+    warehouse: Warehouse,
+) -> None:
     warehouse.write(SALES, "2026-05-12", rows(200))
     with pytest.raises(ShrunkSlice, match="it holds 200 rows and only 99 came"):
         warehouse.write(SALES, "2026-05-12", rows(99))
     assert warehouse.count("sales") == 200
     assert len(warehouse.loads()) == 1
     assert warehouse.write(SALES, "2026-05-12", rows(100)).rows_after == 100
-    load = warehouse.write(SALES, "2026-05-12", rows(3), allows=frozenset({"shrink"}), reason="bots removed")
+    load = warehouse.write(
+        SALES, "2026-05-12", rows(3), allows=frozenset({"shrink"}), reason="bots removed"
+    )
     assert (load.rows_before, load.rows_after) == (100, 3)
-    assert warehouse.write(SALES, "2026-05-12", rows(1)).rows_after == 1, "small slices may do as they like"
+    assert warehouse.write(SALES, "2026-05-12", rows(1)).rows_after == 1, (
+        "small slices may do as they like"
+    )
 
 
 # stale
@@ -107,15 +119,24 @@ def ago(minutes: float) -> datetime:
 def test_a_slow_backfill_does_not_overwrite_a_newer_live_load(warehouse: Warehouse) -> None:
     warehouse.write(SALES, "2026-05-12", rows(2), run_id="live", source_read_at=ago(5))
     with pytest.raises(StaleSource, match="run live wrote it from a source read at"):
-        warehouse.write(SALES, "2026-05-12", rows(1), run_id="slow", lane="backfill", source_read_at=ago(10))
+        warehouse.write(
+            SALES, "2026-05-12", rows(1), run_id="slow", lane="backfill", source_read_at=ago(10)
+        )
     assert warehouse.count("sales") == 2
 
 
 def test_a_late_live_run_does_not_overwrite_a_newer_backfill(warehouse: Warehouse) -> None:
-    warehouse.write(SALES, "2026-05-12", rows(2), run_id="backfill", lane="backfill", source_read_at=ago(5))
+    warehouse.write(
+        SALES, "2026-05-12", rows(2), run_id="backfill", lane="backfill", source_read_at=ago(5)
+    )
     with pytest.raises(StaleSource, match="run backfill wrote it"):
         warehouse.write(SALES, "2026-05-12", rows(1), run_id="late", source_read_at=ago(10))
-    assert warehouse.write(SALES, "2026-05-12", rows(1), run_id="fresh", source_read_at=ago(1)).rows_before == 2
+    assert (
+        warehouse.write(
+            SALES, "2026-05-12", rows(1), run_id="fresh", source_read_at=ago(1)
+        ).rows_before
+        == 2
+    )
 
 
 def test_a_month_read_early_does_not_overwrite_one_newer_day_of_it(warehouse: Warehouse) -> None:
@@ -124,7 +145,10 @@ def test_a_month_read_early_does_not_overwrite_one_newer_day_of_it(warehouse: Wa
     with pytest.raises(StaleSource):
         warehouse.write(SALES, may, rows(4), source_read_at=ago(10))
     june = Window(at("2026-06-01 00:00"), at("2026-07-01 00:00"))
-    assert warehouse.write(SALES, june, rows(4, date(2026, 6, 1)), source_read_at=ago(10)).rows_after == 4
+    assert (
+        warehouse.write(SALES, june, rows(4, date(2026, 6, 1)), source_read_at=ago(10)).rows_after
+        == 4
+    )
     with pytest.raises(StaleSource):
         warehouse.write(SALES, None, rows(4), source_read_at=ago(10))
 
@@ -137,7 +161,10 @@ def test_a_failed_load_makes_nobody_stale(warehouse: Warehouse) -> None:
 
 
 def test_a_select_that_was_overtaken_while_it_was_read_is_read_again(warehouse: Warehouse) -> None:
-    warehouse.execute("CREATE TABLE source (day DATE, id BIGINT)", "INSERT INTO source VALUES (DATE '2026-05-12', 1)")
+    warehouse.execute(
+        "CREATE TABLE source (day DATE, id BIGINT)",
+        "INSERT INTO source VALUES (DATE '2026-05-12', 1)",
+    )
     overtaken: list[bool] = []
     with warehouse.session() as session:
         execute, stage = session.execute, session.stage_select
@@ -152,7 +179,12 @@ def test_a_select_that_was_overtaken_while_it_was_read_is_read_again(warehouse: 
             return relation
 
         session.stage_select = staged_then_overtaken  # type: ignore[method-assign]
-        load = warehouse.write(SALES, "2026-05-12", Select("SELECT * FROM source", on="day", on_kind="date"), session=session)
+        load = warehouse.write(
+            SALES,
+            "2026-05-12",
+            Select("SELECT * FROM source", on="day", on_kind="date"),
+            session=session,
+        )
     assert load.rows_after == 2
     assert overtaken == [True]
 
@@ -162,7 +194,9 @@ def test_a_select_that_was_overtaken_while_it_was_read_is_read_again(warehouse: 
 
 def test_rows_that_share_the_unique_key_are_refused_with_a_sample(warehouse: Warehouse) -> None:
     twice = {"day": [DAY] * 4, "id": [1, 2, 2, None]}
-    with pytest.raises(BadRows, match=r"1 values of the unique key \(id\) come more than once, for example 2 x2"):
+    with pytest.raises(
+        BadRows, match=r"1 values of the unique key \(id\) come more than once, for example 2 x2"
+    ):
         warehouse.write(SALES, "2026-05-12", twice)
     with pytest.raises(BadRows, match="None x2"):
         warehouse.write(SALES, "2026-05-12", {"day": [DAY] * 3, "id": [1, None, None]})
@@ -181,14 +215,22 @@ def test_a_region_of_a_day_is_replaced_without_the_other_regions(warehouse: Ware
     for _ in range(2):
         warehouse.write(REGIONS, "2026-05-12", region("eu", 1, 2), fixed={"region": "eu"})
         warehouse.write(REGIONS, "2026-05-12", region("l'été", 3), fixed={"region": "l'été"})
-    assert warehouse.rows("SELECT region, count(*) FROM sales GROUP BY region ORDER BY region") == [("eu", 2), ("l'été", 1)]
+    assert warehouse.rows("SELECT region, count(*) FROM sales GROUP BY region ORDER BY region") == [
+        ("eu", 2),
+        ("l'été", 1),
+    ]
     assert {load[0] for load in warehouse.loads()} == {"2026-05-12|eu", "2026-05-12|l'été"}
 
 
 def test_rows_of_another_region_or_of_none_are_refused(warehouse: Warehouse) -> None:
     for stray in ("us", None):
         with pytest.raises(BadRows, match="1 of 2 rows do not belong"):
-            warehouse.write(REGIONS, "2026-05-12", {**region("eu", 1, 2), "region": ["eu", stray]}, fixed={"region": "eu"})
+            warehouse.write(
+                REGIONS,
+                "2026-05-12",
+                {**region("eu", 1, 2), "region": ["eu", stray]},
+                fixed={"region": "eu"},
+            )
 
 
 def test_a_slice_without_a_value_for_a_dimension_is_refused(warehouse: Warehouse) -> None:
@@ -197,8 +239,12 @@ def test_a_slice_without_a_value_for_a_dimension_is_refused(warehouse: Warehouse
 
 
 def test_a_newer_load_of_one_region_makes_no_other_region_stale(warehouse: Warehouse) -> None:
-    warehouse.write(REGIONS, "2026-05-12", region("eu", 1), fixed={"region": "eu"}, source_read_at=ago(1))
-    warehouse.write(REGIONS, "2026-05-12", region("us", 2), fixed={"region": "us"}, source_read_at=ago(5))
+    warehouse.write(
+        REGIONS, "2026-05-12", region("eu", 1), fixed={"region": "eu"}, source_read_at=ago(1)
+    )
+    warehouse.write(
+        REGIONS, "2026-05-12", region("us", 2), fixed={"region": "us"}, source_read_at=ago(5)
+    )
     assert warehouse.count("sales") == 2
 
 
@@ -231,7 +277,9 @@ def test_the_audit_tells_which_day_was_rewritten_when_why_and_by_whom(warehouse:
     assert warehouse.rows(f"SELECT {names} FROM backfill.load_audit") == [
         ("sales", "2026-05-12", "backfill", "replay", "b1", "prices", "T-1", "eve", "v2", 2)
     ]
-    stored = warehouse.rows("SELECT window_start, window_end, source_read_at, started_at, committed_at FROM backfill.load_audit")[0]
+    stored = warehouse.rows(
+        "SELECT window_start, window_end, source_read_at, started_at, committed_at FROM backfill.load_audit"
+    )[0]
     assert tuple(t.astimezone(timezone.utc) for t in stored) == (
         load.window_start, load.window_end, load.source_read_at, load.started_at, load.committed_at,
     )  # fmt: skip

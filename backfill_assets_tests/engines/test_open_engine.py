@@ -59,12 +59,17 @@ def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_reading_a_file_that_is_not_there_makes_none(tmp_path: Path) -> None:
-    with pytest.raises(MissingTable), open_engine(f"duckdb:///{tmp_path}/w.duckdb").session(read_only=True):
+    with (
+        pytest.raises(MissingTable),
+        open_engine(f"duckdb:///{tmp_path}/w.duckdb").session(read_only=True),
+    ):
         pass
     assert not (tmp_path / "w.duckdb").exists()
 
 
-@pytest.mark.parametrize("stem", ["memory", "temp", "system", "order", "5_stars", "o'brien", 'a"b', "wäre haus"])
+@pytest.mark.parametrize(
+    "stem", ["memory", "temp", "system", "order", "5_stars", "o'brien", 'a"b', "wäre haus"]
+)
 def test_a_file_may_have_any_name(tmp_path: Path, stem: str) -> None:
     engine = open_engine(f"duckdb:///{tmp_path}/{stem}.duckdb")
     with engine.session() as session:

@@ -25,7 +25,10 @@ COLUMNS = "sale_id, CAST(event_at AS DATE) AS sale_date, note"
 @pytest.fixture
 def source(warehouse: Warehouse) -> Warehouse:
     """One sale on each side of either edge of 12 May, and an unconfirmed one within."""
-    values = ", ".join(f"({n}, TIMESTAMPTZ '{when}+00', 'confirmed', 'it''s {n}')" for n, when in ON_THE_EDGES.items())
+    values = ", ".join(
+        f"({n}, TIMESTAMPTZ '{when}+00', 'confirmed', 'it''s {n}')"
+        for n, when in ON_THE_EDGES.items()
+    )
     warehouse.execute(
         "CREATE SCHEMA staging",
         "CREATE TABLE staging.sales_raw (sale_id BIGINT, event_at TIMESTAMP WITH TIME ZONE, status VARCHAR, note VARCHAR)",
@@ -35,28 +38,46 @@ def source(warehouse: Warehouse) -> Warehouse:
 
 
 SELECTS = {
-    "with_on": Select(f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed'", on="event_at"),
-    "with_an_alias": Select(f"SELECT {COLUMNS} FROM staging.sales_raw AS r WHERE status = 'confirmed'", on="r.event_at"),
-    "with_an_or": Select(f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed' OR status = 'x'", on="event_at"),
+    "with_on": Select(
+        f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed'", on="event_at"
+    ),
+    "with_an_alias": Select(
+        f"SELECT {COLUMNS} FROM staging.sales_raw AS r WHERE status = 'confirmed'", on="r.event_at"
+    ),
+    "with_an_or": Select(
+        f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed' OR status = 'x'",
+        on="event_at",
+    ),
     "with_a_place": Select(
         f"WITH r AS (SELECT * FROM staging.sales_raw WHERE {{window}}) SELECT {COLUMNS} FROM r WHERE status = 'confirmed'",
         on="event_at",
     ),
-    "without_on": Select(f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed' -- the lot\n"),
-    "with_a_semicolon": Select(f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed';\n", on="event_at"),
+    "without_on": Select(
+        f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed' -- the lot\n"
+    ),
+    "with_a_semicolon": Select(
+        f"SELECT {COLUMNS} FROM staging.sales_raw WHERE status = 'confirmed';\n", on="event_at"
+    ),
 }
 
 
 @pytest.mark.parametrize("select", SELECTS.values(), ids=SELECTS)
-def test_a_select_brings_the_rows_of_its_day_and_no_others(source: Warehouse, select: Select) -> None:
+def test_a_select_brings_the_rows_of_its_day_and_no_others(
+    source: Warehouse, select: Select
+) -> None:
     loads = [source.write(SALES, "2026-05-12", select) for _ in range(2)]
-    assert source.rows("SELECT sale_id, note FROM mart.fct_sales ORDER BY 1") == [(2, "it's 2"), (3, "it's 3")]
+    assert source.rows("SELECT sale_id, note FROM mart.fct_sales ORDER BY 1") == [
+        (2, "it's 2"),
+        (3, "it's 3"),
+    ]
     assert loads[0].checksum == loads[1].checksum
     assert [load.rows_before for load in loads] == [0, 2]
 
 
 @pytest.mark.parametrize("select", SELECTS.values(), ids=SELECTS)
-def test_three_days_one_by_one_are_what_they_are_together(source: Warehouse, select: Select) -> None:
+def test_three_days_one_by_one_are_what_they_are_together(
+    source: Warehouse, select: Select
+) -> None:
     for day in ("2026-05-13", "2026-05-11", "2026-05-12"):
         source.write(SALES, day, select)
     one_by_one = source.rows("SELECT sale_id, sale_date FROM mart.fct_sales ORDER BY 1")
@@ -77,7 +98,10 @@ def test_a_group_by_and_an_order_by_keep_their_place(source: Warehouse) -> None:
 
 
 def test_a_select_whose_rows_leave_the_window_is_refused(source: Warehouse) -> None:
-    moved = Select("SELECT sale_id, CAST(event_at AS DATE) + 1 AS sale_date, note FROM staging.sales_raw", on="event_at")
+    moved = Select(
+        "SELECT sale_id, CAST(event_at AS DATE) + 1 AS sale_date, note FROM staging.sales_raw",
+        on="event_at",
+    )
     if not source.is_postgres:
         moved = Select(moved.sql.replace("+ 1 AS", "+ INTERVAL 1 DAY AS"), on="event_at")
     with pytest.raises(BackfillError) as refused:
@@ -92,7 +116,12 @@ def test_a_select_without_rows_is_an_empty_slice(source: Warehouse) -> None:
 
 
 @pytest.mark.parametrize(
-    "sql", ["SELECT * FROM staging.nowhere", "SELECT nothing FROM staging.sales_raw", "SELECT * FROM nowhere.sales_raw"]
+    "sql",
+    [
+        "SELECT * FROM staging.nowhere",
+        "SELECT nothing FROM staging.sales_raw",
+        "SELECT * FROM nowhere.sales_raw",
+    ],
 )
 def test_a_select_that_names_what_is_not_there_says_so(source: Warehouse, sql: str) -> None:
     with pytest.raises(MissingTable, match="names something that is not there"):
@@ -123,7 +152,9 @@ def test_a_select_compares_the_bare_column_so_that_an_index_serves_it(postgres: 
     from backfill_assets.slice import Slice
 
     table = Table("x", SliceColumn("at"))
-    sql = Select("SELECT * FROM t", on="at").for_slice(SPELLING, Slice(table, Window.day("2024-02-29")))
+    sql = Select("SELECT * FROM t", on="at").for_slice(
+        SPELLING, Slice(table, Window.day("2024-02-29"))
+    )
     plan = "\n".join(line for (line,) in postgres.rows(f"EXPLAIN {sql}"))
     assert "Index Cond" in plan
     assert "Seq Scan" not in plan

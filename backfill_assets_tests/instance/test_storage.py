@@ -84,9 +84,10 @@ def test_a_url_of_another_database_is_refused_without_its_password(
     home: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, url)
-    with pytest.raises(DeclarationError, match="no PostgreSQL URL") as refused, dg.DagsterInstance.from_config(
-        str(home)
-    ) as instance:
+    with (
+        pytest.raises(DeclarationError, match="no PostgreSQL URL") as refused,
+        dg.DagsterInstance.from_config(str(home)) as instance,
+    ):
         instance.get_runs()
     assert "s3cret" not in str(refused.value)
     assert VARIABLE in str(refused.value)
@@ -96,9 +97,10 @@ def test_a_server_that_is_away_is_one_sentence_without_the_password(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "postgresql://ana:s3cret@127.0.0.1:1/dagster?connect_timeout=2")
-    with pytest.raises(Unreachable, match="cannot be opened") as refused, dg.DagsterInstance.from_config(
-        str(home)
-    ) as instance:
+    with (
+        pytest.raises(Unreachable, match="cannot be opened") as refused,
+        dg.DagsterInstance.from_config(str(home)) as instance,
+    ):
         instance.get_runs()
     assert "s3cret" not in str(refused.value)
 

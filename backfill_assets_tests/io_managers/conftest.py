@@ -20,7 +20,9 @@ class Warehouse:
         self.instance = dg.DagsterInstance.ephemeral()
         self.io_manager = DeleteInsertIOManager(url=self.url)
 
-    def run(self, *assets: dg.AssetsDefinition, ok: bool = True, **options: Any) -> dg.ExecuteInProcessResult:
+    def run(
+        self, *assets: dg.AssetsDefinition, ok: bool = True, **options: Any
+    ) -> dg.ExecuteInProcessResult:
         """Materialize without raising; `ok` says whether the run is expected to succeed."""
         result = dg.materialize(
             assets,
@@ -34,7 +36,10 @@ class Warehouse:
 
     def run_range(self, first: str, last: str, *assets: dg.AssetsDefinition, **options: Any):
         """Materialize a range of partitions in one run, as a single-run backfill does."""
-        edges = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+        edges = {
+            "dagster/asset_partition_range_start": first,
+            "dagster/asset_partition_range_end": last,
+        }
         return self.run(*assets, tags={**edges, **options.pop("tags", {})}, **options)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:

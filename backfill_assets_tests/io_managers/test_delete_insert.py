@@ -52,14 +52,18 @@ def test_a_day_run_five_times_holds_its_rows_once(warehouse: Warehouse) -> None:
     for _ in range(5):
         warehouse.run(sales, partition_key="2026-05-03")
     assert warehouse.rows("SELECT count(*), sum(amount) FROM analytics.sales") == [(3, 6)]
-    history = warehouse.rows("SELECT rows_before, rows_after, checksum FROM backfill.load_audit ORDER BY committed_at")
+    history = warehouse.rows(
+        "SELECT rows_before, rows_after, checksum FROM backfill.load_audit ORDER BY committed_at"
+    )
     assert [row[:2] for row in history] == [(0, 3), (3, 3), (3, 3), (3, 3), (3, 3)]
     assert len({row[2] for row in history}) == 1
 
 
 def test_rows_that_vanished_from_the_source_vanish_from_the_day(warehouse: Warehouse) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
-    warehouse.run(frame_asset(lambda c: sales_of(c.partition_key, amounts=(2,))), partition_key="2026-05-03")
+    warehouse.run(
+        frame_asset(lambda c: sales_of(c.partition_key, amounts=(2,))), partition_key="2026-05-03"
+    )
     assert warehouse.rows("SELECT amount FROM analytics.sales") == [(2,)]
 
 
@@ -69,7 +73,12 @@ def test_a_range_in_one_run_is_a_transaction_a_materialization_and_an_audit_row_
     sales = frame_asset(lambda c: sales_of(*c.partition_keys))
     result = warehouse.run_range("2026-05-03", "2026-05-06", sales)
     events = result.asset_materializations_for_node("analytics__sales")
-    assert [event.partition for event in events] == ["2026-05-03", "2026-05-04", "2026-05-05", "2026-05-06"]
+    assert [event.partition for event in events] == [
+        "2026-05-03",
+        "2026-05-04",
+        "2026-05-05",
+        "2026-05-06",
+    ]
     audited = dict(warehouse.rows("SELECT partition_key, audit_id FROM backfill.load_audit"))
     for event in events:
         shown = {key: value.value for key, value in event.metadata.items()}
@@ -79,7 +88,9 @@ def test_a_range_in_one_run_is_a_transaction_a_materialization_and_an_audit_row_
         assert shown["seconds"] > 0
 
 
-def test_one_bad_day_keeps_the_days_before_it_and_a_relaunch_does_the_rest(warehouse: Warehouse) -> None:
+def test_one_bad_day_keeps_the_days_before_it_and_a_relaunch_does_the_rest(
+    warehouse: Warehouse,
+) -> None:
     broken = {"2026-05-12"}
 
     def day(slice_):
@@ -106,16 +117,22 @@ def test_one_bad_day_keeps_the_days_before_it_and_a_relaunch_does_the_rest(wareh
     before = warehouse.rows("SELECT audit_id FROM backfill.load_audit ORDER BY 1")
     broken.clear()
     warehouse.run_range("2026-05-12", "2026-05-20", sales)
-    assert warehouse.rows("SELECT count(*), count(DISTINCT sale_date) FROM analytics.sales") == [(60, 20)]
+    assert warehouse.rows("SELECT count(*), count(DISTINCT sale_date) FROM analytics.sales") == [
+        (60, 20)
+    ]
     assert set(before) < set(warehouse.rows("SELECT audit_id FROM backfill.load_audit"))
     assert warehouse.rows("SELECT count(*) FROM backfill.load_audit") == [(20,)]
 
 
-def test_a_stray_row_in_a_frame_of_many_days_stops_the_run_before_the_first_day(warehouse: Warehouse) -> None:
+def test_a_stray_row_in_a_frame_of_many_days_stops_the_run_before_the_first_day(
+    warehouse: Warehouse,
+) -> None:
     sales = frame_asset(lambda c: sales_of(*c.partition_keys, "2026-05-30"))
     result = warehouse.run_range("2026-05-03", "2026-05-06", sales, ok=False)
     assert "3 of 15 rows belong to none of the 4 slices" in failure_of(result)
-    assert warehouse.rows("SELECT count(*) FROM information_schema.tables WHERE table_name = 'sales'") == [(0,)]
+    assert warehouse.rows(
+        "SELECT count(*) FROM information_schema.tables WHERE table_name = 'sales'"
+    ) == [(0,)]
 
 
 def test_a_row_without_a_day_in_a_frame_of_many_days_stops_the_run(warehouse: Warehouse) -> None:
@@ -127,11 +144,15 @@ def test_a_row_without_a_day_in_a_frame_of_many_days_stops_the_run(warehouse: Wa
 
 
 @pytest.mark.parametrize("stray", [pd.Timestamp("2026-05-04"), pd.NaT], ids=["next_day", "no_day"])
-def test_a_row_that_is_not_of_the_partition_is_refused_with_a_count(warehouse: Warehouse, stray) -> None:
+def test_a_row_that_is_not_of_the_partition_is_refused_with_a_count(
+    warehouse: Warehouse, stray
+) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
     extra = pd.DataFrame({"sale_date": [stray], "amount": [9]})
     bad = frame_asset(lambda c: pd.concat([sales_of(c.partition_key), extra]))
-    assert "1 of 4 rows do not belong" in failure_of(warehouse.run(bad, partition_key="2026-05-03", ok=False))
+    assert "1 of 4 rows do not belong" in failure_of(
+        warehouse.run(bad, partition_key="2026-05-03", ok=False)
+    )
     assert warehouse.rows("SELECT count(*), sum(amount) FROM analytics.sales") == [(3, 6)]
 
 
@@ -145,7 +166,9 @@ def test_a_select_stays_in_the_warehouse_and_a_relation_feeds_it(warehouse: Ware
         backfill_policy=ONE_RUN,
     )
     def totals(sales: Relation) -> Select:
-        return Select(f"SELECT sale_date, CAST(sum(amount) AS BIGINT) AS total FROM {sales} AS s GROUP BY sale_date")
+        return Select(
+            f"SELECT sale_date, CAST(sum(amount) AS BIGINT) AS total FROM {sales} AS s GROUP BY sale_date"
+        )
 
     warehouse.run(sales, totals, partition_key="2026-05-03")
     warehouse.run_range("2026-05-01", "2026-05-04", sales, totals)
@@ -155,7 +178,11 @@ def test_a_select_stays_in_the_warehouse_and_a_relation_feeds_it(warehouse: Ware
 
 def test_inputs_come_as_pandas_by_default_and_as_arrow_when_annotated(warehouse: Warehouse) -> None:
     seen = {}
-    common = {"partitions_def": DAYS, "key_prefix": ["analytics"], "metadata": {"partition_expr": "sale_date"}}
+    common = {
+        "partitions_def": DAYS,
+        "key_prefix": ["analytics"],
+        "metadata": {"partition_expr": "sale_date"},
+    }
     sales = frame_asset(lambda c: sales_of(*c.partition_keys))
 
     @dg.asset(**common)
@@ -200,8 +227,12 @@ def test_an_unpartitioned_asset_is_replaced_whole(warehouse: Warehouse) -> None:
     assert warehouse.rows("SELECT id FROM ref.countries ORDER BY id") == [(2,), (3,)]
 
 
-def test_day_and_region_are_cut_together_and_leave_the_other_region_alone(warehouse: Warehouse) -> None:
-    both = dg.MultiPartitionsDefinition({"day": DAYS, "region": dg.StaticPartitionsDefinition(["emea", "o'brien"])})
+def test_day_and_region_are_cut_together_and_leave_the_other_region_alone(
+    warehouse: Warehouse,
+) -> None:
+    both = dg.MultiPartitionsDefinition(
+        {"day": DAYS, "region": dg.StaticPartitionsDefinition(["emea", "o'brien"])}
+    )
 
     @dg.asset(
         partitions_def=both,
@@ -238,9 +269,15 @@ def test_static_partitions_are_cut_by_their_value(warehouse: Warehouse) -> None:
     ]
 
 
-def test_days_of_new_york_over_instants_lose_and_double_nothing_when_clocks_change(warehouse: Warehouse) -> None:
-    instants = pd.date_range("2024-03-09 05:00", "2024-03-12 04:00", freq="30min", tz="UTC", inclusive="left")
-    partitions = dg.DailyPartitionsDefinition("2024-03-01", timezone="America/New_York", end_date="2024-04-01")
+def test_days_of_new_york_over_instants_lose_and_double_nothing_when_clocks_change(
+    warehouse: Warehouse,
+) -> None:
+    instants = pd.date_range(
+        "2024-03-09 05:00", "2024-03-12 04:00", freq="30min", tz="UTC", inclusive="left"
+    )
+    partitions = dg.DailyPartitionsDefinition(
+        "2024-03-01", timezone="America/New_York", end_date="2024-04-01"
+    )
 
     def day(context: dg.AssetExecutionContext) -> pd.DataFrame:
         window = context.partition_time_window
@@ -250,9 +287,13 @@ def test_days_of_new_york_over_instants_lose_and_double_nothing_when_clocks_chan
     for _ in range(2):
         for key in ("2024-03-10", "2024-03-09", "2024-03-11"):
             warehouse.run(readings, partition_key=key)
-    counts = warehouse.rows("SELECT partition_key, max(rows_after) FROM backfill.load_audit GROUP BY 1 ORDER BY 1")
+    counts = warehouse.rows(
+        "SELECT partition_key, max(rows_after) FROM backfill.load_audit GROUP BY 1 ORDER BY 1"
+    )
     assert counts == [("2024-03-09", 48), ("2024-03-10", 46), ("2024-03-11", 48)]
-    assert warehouse.rows("SELECT count(*), count(DISTINCT \"at\") FROM analytics.sales") == [(142, 142)]
+    assert warehouse.rows('SELECT count(*), count(DISTINCT "at") FROM analytics.sales') == [
+        (142, 142)
+    ]
 
 
 def test_a_partitioned_asset_that_declares_no_column_is_refused(warehouse: Warehouse) -> None:
@@ -263,24 +304,38 @@ def test_a_partitioned_asset_that_declares_no_column_is_refused(warehouse: Wareh
 
 
 def test_a_partition_expr_is_a_column_and_never_sql(warehouse: Warehouse) -> None:
-    warehouse.run_range("2026-05-01", "2026-05-03", frame_asset(lambda c: sales_of(*c.partition_keys)))
-    sneaky = frame_asset(lambda c: sales_of(c.partition_key), metadata={"partition_expr": "1=1 or sale_date"})
+    warehouse.run_range(
+        "2026-05-01", "2026-05-03", frame_asset(lambda c: sales_of(*c.partition_keys))
+    )
+    sneaky = frame_asset(
+        lambda c: sales_of(c.partition_key), metadata={"partition_expr": "1=1 or sale_date"}
+    )
     said = failure_of(warehouse.run(sneaky, partition_key="2026-05-03", ok=False))
     assert "takes a column's name and not SQL" in said
     assert warehouse.rows("SELECT count(*) FROM analytics.sales") == [(9,)]
 
 
-def test_an_empty_frame_is_refused_until_it_is_declared_or_allowed_with_a_reason(warehouse: Warehouse) -> None:
+def test_an_empty_frame_is_refused_until_it_is_declared_or_allowed_with_a_reason(
+    warehouse: Warehouse,
+) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
     empty = frame_asset(lambda c: sales_of(c.partition_key).iloc[:0])
     assert "no rows came" in failure_of(warehouse.run(empty, partition_key="2026-05-03", ok=False))
     assert warehouse.rows("SELECT count(*) FROM analytics.sales") == [(3,)]
     no_reason = {"allow": "empty"}
-    assert "no reason" in failure_of(warehouse.run(empty, partition_key="2026-05-03", tags=no_reason, ok=False))
+    assert "no reason" in failure_of(
+        warehouse.run(empty, partition_key="2026-05-03", tags=no_reason, ok=False)
+    )
     assert warehouse.rows("SELECT count(*) FROM analytics.sales") == [(3,)]
-    warehouse.run(empty, partition_key="2026-05-03", tags={"allow": "empty", "reason": "INC-7: shop was closed"})
+    warehouse.run(
+        empty,
+        partition_key="2026-05-03",
+        tags={"allow": "empty", "reason": "INC-7: shop was closed"},
+    )
     assert warehouse.rows("SELECT count(*) FROM analytics.sales") == [(0,)]
-    assert warehouse.rows("SELECT reason FROM backfill.load_audit WHERE rows_after = 0") == [("INC-7: shop was closed",)]
+    assert warehouse.rows("SELECT reason FROM backfill.load_audit WHERE rows_after = 0") == [
+        ("INC-7: shop was closed",)
+    ]
 
 
 def test_a_declared_holiday_may_be_empty_and_other_days_may_not(warehouse: Warehouse) -> None:
@@ -294,7 +349,8 @@ def test_a_declared_holiday_may_be_empty_and_other_days_may_not(warehouse: Wareh
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_frame_without_columns_is_refused(warehouse: Warehouse, allowed: bool) -> None:
     bare = frame_asset(
-        lambda c: pd.DataFrame(), metadata={"partition_expr": "sale_date", "allow_empty": allowed, "partition_kind": "date"}
+        lambda c: pd.DataFrame(),
+        metadata={"partition_expr": "sale_date", "allow_empty": allowed, "partition_kind": "date"},
     )
     assert "no columns" in failure_of(warehouse.run(bare, partition_key="2026-05-03", ok=False))
 
@@ -303,20 +359,31 @@ def test_column_order_never_matters(warehouse: Warehouse) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
     turned = frame_asset(lambda c: sales_of(c.partition_key)[["amount", "sale_date"]])
     warehouse.run(turned, partition_key="2026-05-04")
-    assert warehouse.rows("SELECT sale_date, sum(amount) FROM analytics.sales GROUP BY 1 ORDER BY 1 DESC LIMIT 1")[0][1] == 6
+    assert (
+        warehouse.rows(
+            "SELECT sale_date, sum(amount) FROM analytics.sales GROUP BY 1 ORDER BY 1 DESC LIMIT 1"
+        )[0][1]
+        == 6
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "columns"),
     [("add", ["sale_date", "amount", "country"]), ("ignore", ["sale_date", "amount"])],
 )
-def test_a_new_column_follows_the_declared_policy(warehouse: Warehouse, policy: str, columns: list[str]) -> None:
+def test_a_new_column_follows_the_declared_policy(
+    warehouse: Warehouse, policy: str, columns: list[str]
+) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
     make = lambda c: sales_of(c.partition_key).assign(country="de")  # noqa: E731
-    assert "'country'" in failure_of(warehouse.run(frame_asset(make), partition_key="2026-05-04", ok=False))
+    assert "'country'" in failure_of(
+        warehouse.run(frame_asset(make), partition_key="2026-05-04", ok=False)
+    )
     metadata = {"partition_expr": "sale_date", "on_schema_change": policy}
     warehouse.run(frame_asset(make, metadata=metadata), partition_key="2026-05-04")
-    shape = warehouse.rows("SELECT column_name FROM information_schema.columns WHERE table_name = 'sales'")
+    shape = warehouse.rows(
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 'sales'"
+    )
     assert [name for (name,) in shape] == columns
     assert warehouse.rows("SELECT count(*) FROM analytics.sales") == [(6,)]
 
@@ -332,13 +399,17 @@ def test_a_value_that_would_be_rounded_is_refused(warehouse: Warehouse) -> None:
     assert warehouse.rows("SELECT amount FROM analytics.sales ORDER BY 1") == [(1,), (2,)]
 
 
-def test_a_first_day_without_any_text_does_not_spoil_the_days_with_text(warehouse: Warehouse) -> None:
+def test_a_first_day_without_any_text_does_not_spoil_the_days_with_text(
+    warehouse: Warehouse,
+) -> None:
     notes = {"2026-05-03": None, "2026-05-04": "paid twice"}
     sales = frame_asset(lambda c: sales_of(c.partition_key).assign(note=notes[c.partition_key]))
     warehouse.run(sales, partition_key="2026-05-03")
     warehouse.run(sales, partition_key="2026-05-04")
     warehouse.run(sales, partition_key="2026-05-03")
-    assert warehouse.rows("SELECT note, count(*) FROM analytics.sales GROUP BY 1 ORDER BY 1 NULLS FIRST") == [
+    assert warehouse.rows(
+        "SELECT note, count(*) FROM analytics.sales GROUP BY 1 ORDER BY 1 NULLS FIRST"
+    ) == [
         (None, 3),
         ("paid twice", 3),
     ]
@@ -347,7 +418,11 @@ def test_a_first_day_without_any_text_does_not_spoil_the_days_with_text(warehous
 def test_an_empty_first_frame_without_types_makes_no_table(warehouse: Warehouse) -> None:
     untyped = frame_asset(
         lambda c: pd.DataFrame({"sale_date": [], "note": []}, dtype=object),
-        metadata={"partition_expr": "sale_date", "partition_kind": "timestamp", "allow_empty": True},
+        metadata={
+            "partition_expr": "sale_date",
+            "partition_kind": "timestamp",
+            "allow_empty": True,
+        },
     )
     assert "no type" in failure_of(warehouse.run(untyped, partition_key="2026-05-03", ok=False))
 
@@ -361,7 +436,9 @@ def test_a_partition_that_does_not_exist_is_refused_by_name(warehouse: Warehouse
 
 
 def test_a_missing_source_table_is_one_sentence_and_leaves_the_day(warehouse: Warehouse) -> None:
-    @dg.asset(partitions_def=DAYS, key_prefix=["analytics"], metadata={"partition_expr": "sale_date"})
+    @dg.asset(
+        partitions_def=DAYS, key_prefix=["analytics"], metadata={"partition_expr": "sale_date"}
+    )
     def sales() -> Select:
         return Select("SELECT * FROM staging.nowhere")
 
@@ -386,7 +463,12 @@ def test_the_upstream_that_was_never_loaded_is_named(warehouse: Warehouse) -> No
 
 
 def test_who_and_why_are_on_the_audit_row(warehouse: Warehouse) -> None:
-    tags = {"reason": "INC-42 late file", "ticket": "INC-42", "launched_by": "ana", "dagster/backfill": "bkfl1"}
+    tags = {
+        "reason": "INC-42 late file",
+        "ticket": "INC-42",
+        "launched_by": "ana",
+        "dagster/backfill": "bkfl1",
+    }
     sales = frame_asset(lambda c: sales_of(c.partition_key), code_version="7")
     result = warehouse.run(sales, partition_key="2026-05-03", tags=tags)
     found = warehouse.rows(
@@ -394,7 +476,17 @@ def test_who_and_why_are_on_the_audit_row(warehouse: Warehouse) -> None:
         " FROM backfill.load_audit"
     )
     assert found == [
-        ("INC-42 late file", "INC-42", "ana", "bkfl1", "backfill", "7", result.run_id, "2026-05-03", "analytics.sales")
+        (
+            "INC-42 late file",
+            "INC-42",
+            "ana",
+            "bkfl1",
+            "backfill",
+            "7",
+            result.run_id,
+            "2026-05-03",
+            "analytics.sales",
+        )
     ]
 
 
@@ -403,7 +495,9 @@ def test_a_slow_run_does_not_overwrite_what_a_later_read_has_written(warehouse: 
 
     def slow(context: dg.AssetExecutionContext) -> pd.DataFrame:
         stale = sales_of(context.partition_key)
-        warehouse.run(newer, partition_key="2026-05-03")  # a live load passes by while this one computes
+        warehouse.run(
+            newer, partition_key="2026-05-03"
+        )  # a live load passes by while this one computes
         return stale
 
     said = failure_of(warehouse.run(frame_asset(slow), partition_key="2026-05-03", ok=False))
@@ -412,14 +506,20 @@ def test_a_slow_run_does_not_overwrite_what_a_later_read_has_written(warehouse: 
 
 
 @pytest.mark.parametrize("kind", ["frame", "per_slice"])
-def test_an_asset_may_read_the_warehouse_file_while_it_computes(warehouse: Warehouse, kind: str) -> None:
-    warehouse.execute("CREATE SCHEMA staging", "CREATE TABLE staging.raw AS SELECT DATE '2026-05-03' AS d, 5 AS n")
+def test_an_asset_may_read_the_warehouse_file_while_it_computes(
+    warehouse: Warehouse, kind: str
+) -> None:
+    warehouse.execute(
+        "CREATE SCHEMA staging", "CREATE TABLE staging.raw AS SELECT DATE '2026-05-03' AS d, 5 AS n"
+    )
 
     def read() -> pd.DataFrame:
         return pd.DataFrame(warehouse.rows("SELECT d, n FROM staging.raw"), columns=["d", "n"])
 
     @dg.asset(
-        partitions_def=DAYS, key_prefix=["analytics"], metadata={"partition_expr": "d", "partition_kind": "date"}
+        partitions_def=DAYS,
+        key_prefix=["analytics"],
+        metadata={"partition_expr": "d", "partition_kind": "date"},
     )
     def fct():
         return read() if kind == "frame" else PerSlice(lambda slice_: read())
@@ -448,14 +548,22 @@ def test_metadata_schema_comes_before_configuration_and_configuration_before_the
         return pd.DataFrame({"id": [1]})
 
     warehouse.run(plain)
-    places = warehouse.rows("SELECT table_schema, table_name FROM information_schema.tables WHERE table_name <> 'load_audit'")
-    assert sorted(places) == [("by_name", "by_metadata"), ("configured", "by_configuration"), ("public", "plain")]
+    places = warehouse.rows(
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_name <> 'load_audit'"
+    )
+    assert sorted(places) == [
+        ("by_name", "by_metadata"),
+        ("configured", "by_configuration"),
+        ("public", "plain"),
+    ]
 
 
 def test_none_is_refused_and_deletes_nothing(warehouse: Warehouse) -> None:
     warehouse.run(frame_asset(lambda c: sales_of(c.partition_key)), partition_key="2026-05-03")
 
-    @dg.asset(partitions_def=DAYS, key_prefix=["analytics"], metadata={"partition_expr": "sale_date"})
+    @dg.asset(
+        partitions_def=DAYS, key_prefix=["analytics"], metadata={"partition_expr": "sale_date"}
+    )
     def sales():
         return None
 

@@ -16,10 +16,16 @@ from backfill_assets.sales.source import AWKWARD, prepare
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
-def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+def engine(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Engine:
     monkeypatch.setenv("TZ", "Asia/Kolkata")
     monkeypatch.setenv("PGTZ", "Asia/Kolkata")
-    url = f"duckdb:///{tmp_path}/w.duckdb" if request.param == "duckdb" else request.getfixturevalue("postgres_url")
+    url = (
+        f"duckdb:///{tmp_path}/w.duckdb"
+        if request.param == "duckdb"
+        else request.getfixturevalue("postgres_url")
+    )
     found = open_engine(url)
     prepare(found)
     request.node.url = url
@@ -27,9 +33,14 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def load(request: pytest.FixtureRequest, first: str, last: str) -> None:
-    edges = {"dagster/asset_partition_range_start": first, "dagster/asset_partition_range_end": last}
+    edges = {
+        "dagster/asset_partition_range_start": first,
+        "dagster/asset_partition_range_end": last,
+    }
     manager = DeleteInsertIOManager(url=request.node.url)
-    assert dg.materialize([fct_sales, daily_product_sales], resources={"io_manager": manager}, tags=edges).success
+    assert dg.materialize(
+        [fct_sales, daily_product_sales], resources={"io_manager": manager}, tags=edges
+    ).success
 
 
 def test_every_confirmed_sale_is_on_its_day_once_and_sums_to_the_cent(
@@ -38,13 +49,17 @@ def test_every_confirmed_sale_is_on_its_day_once_and_sums_to_the_cent(
     load(request, "2026-05-09", "2026-05-13")
     load(request, "2026-05-11", "2026-05-12")
     with engine.session() as session:
-        facts = session.fetch("SELECT sale_date, count(*), sum(amount) FROM analytics.fct_sales GROUP BY 1 ORDER BY 1")
+        facts = session.fetch(
+            "SELECT sale_date, count(*), sum(amount) FROM analytics.fct_sales GROUP BY 1 ORDER BY 1"
+        )
         source = session.fetch(
             "SELECT CAST(event_at AS DATE), count(*), sum(qty * unit_price) FROM staging.sales_raw"
             " WHERE status = 'confirmed' AND event_at >= TIMESTAMPTZ '2026-05-09 00:00:00+00:00'"
             " AND event_at < TIMESTAMPTZ '2026-05-14 00:00:00+00:00' GROUP BY 1 ORDER BY 1"
         )
-        products = session.fetch("SELECT sale_date, sum(amount) FROM analytics.daily_product_sales GROUP BY 1 ORDER BY 1")
+        products = session.fetch(
+            "SELECT sale_date, sum(amount) FROM analytics.daily_product_sales GROUP BY 1 ORDER BY 1"
+        )
     assert len(facts) == 5
     assert facts == source
     assert products == [(day, total) for day, _, total in facts]
@@ -57,7 +72,9 @@ def test_the_awkward_rows_land_on_the_day_they_happened_or_not_at_all(
     load(request, "2026-05-04", "2026-05-04")
     load(request, "2026-05-09", "2026-05-13")
     with engine.session() as session:
-        found = dict(session.fetch("SELECT sale_id, sale_date FROM analytics.fct_sales WHERE sale_id < 100"))
+        found = dict(
+            session.fetch("SELECT sale_id, sale_date FROM analytics.fct_sales WHERE sale_id < 100")
+        )
     by_name = {name: found.get(row[0]) for name, row in AWKWARD.items()}
     assert by_name == {
         "exactly_at_midnight": date(2026, 5, 10),

@@ -40,9 +40,26 @@ class Dagster:
     def launch_job(self, tags: dict[str, str]) -> str:
         """`dagster job launch`, and return the run's id."""
         program = Path(sys.executable).with_name("dagster")
-        command = [program, "job", "launch", "-w", "workspace.yaml", "-j", "rebuild_sales", "--tags", json.dumps(tags)]
+        command = [
+            program,
+            "job",
+            "launch",
+            "-w",
+            "workspace.yaml",
+            "-j",
+            "rebuild_sales",
+            "--tags",
+            json.dumps(tags),
+        ]
         before = set(self.runs())
-        found = subprocess.run(command, cwd=ROOT, env=self.place.environment, capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=self.place.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert found.returncode == 0, found.stderr
         (new,) = set(self.runs()) - before
         return new
@@ -77,8 +94,12 @@ def dagster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dagster]:
         yield Dagster(place, running)
 
 
-def test_a_job_launched_from_a_terminal_loads_its_partition_and_keeps_the_reason(dagster: Dagster) -> None:
-    run = dagster.launch_job({"dagster/partition": "2026-04-03", "reason": "INC-7 wrong prices", "launched_by": "ana"})
+def test_a_job_launched_from_a_terminal_loads_its_partition_and_keeps_the_reason(
+    dagster: Dagster,
+) -> None:
+    run = dagster.launch_job(
+        {"dagster/partition": "2026-04-03", "reason": "INC-7 wrong prices", "launched_by": "ana"}
+    )
     assert dagster.end_of(run) == "SUCCESS"
     found = dagster.rows(
         "SELECT table_name, partition_key, rows_before, rows_after > 0, reason, launched_by, lane FROM backfill.load_audit"
@@ -91,7 +112,10 @@ def test_a_job_launched_from_a_terminal_loads_its_partition_and_keeps_the_reason
 
 
 def test_a_range_launched_from_a_terminal_is_a_load_for_each_day(dagster: Dagster) -> None:
-    edges = {"dagster/asset_partition_range_start": "2026-04-10", "dagster/asset_partition_range_end": "2026-04-12"}
+    edges = {
+        "dagster/asset_partition_range_start": "2026-04-10",
+        "dagster/asset_partition_range_end": "2026-04-12",
+    }
     run = dagster.launch_job({**edges, "reason": "a range"})
     assert dagster.end_of(run) == "SUCCESS"
     found = dagster.rows(
@@ -104,18 +128,26 @@ def test_a_partition_that_does_not_exist_fails_by_name_and_writes_nothing(dagste
     run = dagster.launch_job({"dagster/partition": "2036-01-05"})
     assert dagster.end_of(run) == "FAILURE"
     assert "2036-01-05" in dagster.running.dagster.failure(run)
-    assert dagster.rows(f"SELECT count(*) FROM backfill.load_audit WHERE run_id = '{run}'") == [(0,)]
+    assert dagster.rows(f"SELECT count(*) FROM backfill.load_audit WHERE run_id = '{run}'") == [
+        (0,)
+    ]
 
 
 def test_a_backfill_that_breaks_on_a_day_keeps_the_days_before_and_is_resumed_with_the_rest_alone(
     dagster: Dagster,
 ) -> None:
-    duplicate = "INSERT INTO staging.sales_raw SELECT * FROM staging.sales_raw WHERE sale_id = 7396830004"
+    duplicate = (
+        "INSERT INTO staging.sales_raw SELECT * FROM staging.sales_raw WHERE sale_id = 7396830004"
+    )
     sold_twice = "event_at >= TIMESTAMPTZ '2026-03-14 00:00:00+00' AND event_at < TIMESTAMPTZ '2026-03-15 00:00:00+00'"
-    one = dagster.rows(f"SELECT min(sale_id) FROM staging.sales_raw WHERE {sold_twice} AND status = 'confirmed'")[0][0]
+    one = dagster.rows(
+        f"SELECT min(sale_id) FROM staging.sales_raw WHERE {sold_twice} AND status = 'confirmed'"
+    )[0][0]
     dagster.execute(duplicate.replace("7396830004", str(one)))
     days = [f"2026-03-{n:02}" for n in range(11, 19)]
-    backfill = dagster.running.dagster.launch([["analytics", "fct_sales"]], days, "March", {"reason": "a story"})
+    backfill = dagster.running.dagster.launch(
+        [["analytics", "fct_sales"]], days, "March", {"reason": "a story"}
+    )
     assert watch(dagster.running.dagster, backfill, Console(quiet=True)) == "COMPLETED_FAILED"
     loaded = f"SELECT partition_key, backfill_id FROM backfill.load_audit WHERE partition_key BETWEEN '{days[0]}' AND '{days[-1]}' ORDER BY 1"
     assert dagster.rows(loaded) == [(day, backfill) for day in days[:3]]
@@ -126,10 +158,14 @@ def test_a_backfill_that_breaks_on_a_day_keeps_the_days_before_and_is_resumed_wi
     dagster.execute(
         f"DELETE FROM staging.sales_raw WHERE sale_id = {one} AND rowid = (SELECT max(rowid) FROM staging.sales_raw WHERE sale_id = {one})"
     )
-    again = dagster.running.dagster.ask(RESUME, id=backfill)["reexecutePartitionBackfill"]["backfillId"]
+    again = dagster.running.dagster.ask(RESUME, id=backfill)["reexecutePartitionBackfill"][
+        "backfillId"
+    ]
     assert watch(dagster.running.dagster, again, Console(quiet=True)) == "COMPLETED_SUCCESS"
     assert dagster.rows(loaded) == [(day, backfill if day < days[3] else again) for day in days]
-    assert dagster.rows("SELECT count(*) = count(DISTINCT sale_id) FROM analytics.fct_sales") == [(True,)]
+    assert dagster.rows("SELECT count(*) = count(DISTINCT sale_id) FROM analytics.fct_sales") == [
+        (True,)
+    ]
 
 
 def test_neither_server_warns_about_anything_when_it_starts(dagster: Dagster) -> None:

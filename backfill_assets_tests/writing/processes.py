@@ -34,7 +34,9 @@ SALES = Table("mart.fct_sales", SliceColumn("day", "date"), unique_key=("day", "
 def rows(note: str, *days: date, count: int = 200) -> pa.Table:
     """Rows of `days`, each saying `note`."""
     pairs = [(day, n) for day in days for n in range(count)]
-    return pa.table({"day": [d for d, _ in pairs], "id": [n for _, n in pairs], "note": [note] * len(pairs)})
+    return pa.table(
+        {"day": [d for d, _ in pairs], "id": [n for _, n in pairs], "note": [note] * len(pairs)}
+    )
 
 
 def day_of(number: int) -> date:
@@ -96,7 +98,9 @@ def write_and_die(url: str, table: Table, window: str, data: pa.Table, number: i
     return "survived"
 
 
-def write_slowly(url: str, window: str, data: pa.Table, run_id: str, inside: Any, go_on: Any) -> int:
+def write_slowly(
+    url: str, window: str, data: pa.Table, run_id: str, inside: Any, go_on: Any
+) -> int:
     """Rewrite one slice, saying `inside` between DELETE and INSERT and waiting there for `go_on`."""
     with Warehouse(url).session(who=f"run {run_id}") as session:
         after_statement(session, "DELETE", lambda: (inside.set(), go_on.wait(60)))

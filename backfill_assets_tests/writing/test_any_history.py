@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -16,7 +17,14 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets.writing import Select
-from backfill_assets_tests.interruptions import Broken, after_call, before_call, fails, raises, undisturbed
+from backfill_assets_tests.interruptions import (
+    Broken,
+    after_call,
+    before_call,
+    fails,
+    raises,
+    undisturbed,
+)
 from backfill_assets_tests.warehouses import Warehouse, at
 
 FIRST = date(2026, 5, 1)
@@ -54,8 +62,14 @@ ATTEMPTS = st.builds(
 
 def source(days: tuple[int, ...], version: int) -> dict[str, list[Any]]:
     """Rows of `days`: as many as day and version say, so that old and new never look alike."""
-    found = [(DAYS[d], n, f"day {d} version {version}") for d in days for n in range(3 + d + 2 * version)]
-    return {"day": [r[0] for r in found], "id": [r[1] for r in found], "note": [r[2] for r in found]}
+    found = [
+        (DAYS[d], n, f"day {d} version {version}") for d in days for n in range(3 + d + 2 * version)
+    ]
+    return {
+        "day": [r[0] for r in found],
+        "id": [r[1] for r in found],
+        "note": [r[2] for r in found],
+    }
 
 
 def as_select(rows: dict[str, list[Any]]) -> Select:
@@ -83,12 +97,19 @@ class History:
         rows: Any = source(attempt.days, attempt.version)
         window = ALL if len(attempt.days) > 1 else str(DAYS[attempt.days[0]])
         self.warehouse.write(
-            self.table, window, as_select(rows) if attempt.as_select else pa.table(rows), session=session
+            self.table,
+            window,
+            as_select(rows) if attempt.as_select else pa.table(rows),
+            session=session,
         )
 
     def happens(self, attempt: Attempt, session: Any) -> None:
         disturb = before_call if attempt.moment == "before" else after_call
-        error = {"broken": raises(Broken()), "interrupt": raises(KeyboardInterrupt()), "warehouse": fails(session)}
+        error = {
+            "broken": raises(Broken()),
+            "interrupt": raises(KeyboardInterrupt()),
+            "warehouse": fails(session),
+        }
         disturb(session, attempt.number, error[attempt.error])
         failed = False
         try:
@@ -112,11 +133,15 @@ class History:
     def holds(self, session: Any) -> dict[str, int]:
         if session.columns_of(self.table.qualified) is None:
             return {}
-        return dict(session.fetch(f"SELECT note, count(*) FROM {self.table.qualified} GROUP BY note"))
+        return dict(
+            session.fetch(f"SELECT note, count(*) FROM {self.table.qualified} GROUP BY note")
+        )
 
     def count_loads(self, session: Any) -> int:
         name = self.table.qualified
-        return session.fetch(f"SELECT count(*) FROM backfill.load_audit WHERE table_name = '{name}'")[0][0]
+        return session.fetch(
+            f"SELECT count(*) FROM backfill.load_audit WHERE table_name = '{name}'"
+        )[0][0]
 
     def checksum(self) -> str:
         """The checksum of all days, as a rewrite of them that changes nothing tells it."""
@@ -129,14 +154,24 @@ def expected(versions: dict[int, int]) -> dict[str, int]:
     return {f"day {d} version {v}": 3 + d + 2 * v for d, v in versions.items()}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(attempts=st.lists(ATTEMPTS, min_size=1, max_size=6), order=st.permutations(range(3)))
 @example(
     # right after BEGIN, and then again in the session that it happened to
-    attempts=[Attempt((0,), 0), *(Attempt((0,), 1, n, "after", "interrupt") for n in range(8, 16)), Attempt((0,), 2, 0, in_the_same_session=True)],
+    attempts=[
+        Attempt((0,), 0),
+        *(Attempt((0,), 1, n, "after", "interrupt") for n in range(8, 16)),
+        Attempt((0,), 2, 0, in_the_same_session=True),
+    ],
     order=[2, 0, 1],
 )
-def test_any_history_ends_in_the_checksum_of_one_clean_run(warehouse: Warehouse, attempts: list[Attempt], order: list[int]) -> None:
+def test_any_history_ends_in_the_checksum_of_one_clean_run(
+    warehouse: Warehouse, attempts: list[Attempt], order: list[int]
+) -> None:
     history, clean = History(warehouse), History(warehouse)
     left = list(attempts)
     while left:
@@ -155,22 +190,28 @@ def test_any_history_ends_in_the_checksum_of_one_clean_run(warehouse: Warehouse,
 
 @pytest.mark.parametrize("error", ["broken", "interrupt", "warehouse"])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_failure_at_every_statement_in_turn_leaves_a_session_that_goes_on(warehouse: Warehouse, moment: str, error: str) -> None:
+def test_a_failure_at_every_statement_in_turn_leaves_a_session_that_goes_on(
+    warehouse: Warehouse, moment: str, error: str
+) -> None:
     with warehouse.session() as session:
         calls = before_call(session, 0, lambda: None)
         warehouse.write(SALES, "2026-05-01", source((0,), 0), session=session)
     with warehouse.session() as session:
         disturb = before_call if moment == "before" else after_call
         for number in range(1, len(calls) + 1):
-            errors = {"broken": raises(Broken()), "interrupt": raises(KeyboardInterrupt()), "warehouse": fails(session)}
+            errors = {
+                "broken": raises(Broken()),
+                "interrupt": raises(KeyboardInterrupt()),
+                "warehouse": fails(session),
+            }
             disturb(session, number, errors[error])
-            try:
+            with contextlib.suppress(Broken, KeyboardInterrupt, BackfillError):
                 warehouse.write(SALES, "2026-05-01", source((0,), number % 2), session=session)
-            except (Broken, KeyboardInterrupt, BackfillError):
-                pass
             undisturbed(session)
             found = dict(session.fetch("SELECT note, count(*) FROM mart.t GROUP BY note"))
             assert found in (expected({0: 0}), expected({0: 1})), calls[number - 1]
             load = warehouse.write(SALES, "2026-05-01", source((0,), 0), session=session)
-            assert (load.rows_before, load.rows_after) == (sum(found.values()), 3), calls[number - 1]
+            assert (load.rows_before, load.rows_after) == (sum(found.values()), 3), calls[
+                number - 1
+            ]
     assert warehouse.leftovers() == []

@@ -44,7 +44,10 @@ def session(tmp_path: Path) -> Iterator[Session]:
         Select(f"SELECT id, {AS_DATE} FROM raw -- and that is all", on="event_at"),
         Select(f"SELECT id, {AS_DATE} FROM raw -- and that is all"),
         Select(f"WITH r AS (SELECT * FROM raw) SELECT id, {AS_DATE} FROM r", on="event_at"),
-        Select(f"WITH r AS (SELECT * FROM raw WHERE {{window}}) SELECT id, {AS_DATE} FROM r", on="event_at"),
+        Select(
+            f"WITH r AS (SELECT * FROM raw WHERE {{window}}) SELECT id, {AS_DATE} FROM r",
+            on="event_at",
+        ),
         Select(
             f"SELECT id, {AS_DATE} FROM raw WHERE {{window}} AND id < 3"
             f" UNION ALL SELECT id, {AS_DATE} FROM raw WHERE {{window}} AND id >= 3",
@@ -52,11 +55,16 @@ def session(tmp_path: Path) -> Iterator[Session]:
         ),
         Select(f"SELECT id, {AS_DATE}, {{'a': id}} AS s FROM raw", on="event_at"),
         Select(f"SELECT id, {AS_DATE}, count(*) AS n FROM raw GROUP BY 1, 2", on="event_at"),
-        Select(f"SELECT id, {AS_DATE} FROM raw QUALIFY row_number() OVER (PARTITION BY id) = 1", on="event_at"),
+        Select(
+            f"SELECT id, {AS_DATE} FROM raw QUALIFY row_number() OVER (PARTITION BY id) = 1",
+            on="event_at",
+        ),
     ],
 )
 def test_a_query_yields_the_rows_of_its_day_and_no_others(session: Session, select: Select) -> None:
-    found = session.fetch(f"SELECT id FROM ({select.for_slice(session.spelling, DAY)}) AS q ORDER BY id")
+    found = session.fetch(
+        f"SELECT id FROM ({select.for_slice(session.spelling, DAY)}) AS q ORDER BY id"
+    )
     assert found == [(2,), (3,)]
 
 
@@ -78,11 +86,15 @@ def test_a_static_dimension_cuts_the_result(session: Session) -> None:
     table = Table("fct", SliceColumn("d", "date"), dimensions=("name",))
     one = Slice(table, Window.day("2026-05-02"), (("name", "just_inside"),))
     select = Select(f"SELECT id, name, {AS_DATE} FROM raw", on="event_at")
-    assert session.fetch(f"SELECT id FROM ({select.for_slice(session.spelling, one)}) AS q") == [(3,)]
+    assert session.fetch(f"SELECT id FROM ({select.for_slice(session.spelling, one)}) AS q") == [
+        (3,)
+    ]
 
 
 def test_a_source_of_another_kind_is_compared_as_it_holds_time(session: Session) -> None:
-    session.execute("CREATE TABLE by_number AS SELECT id, CAST(strftime(event_at, '%Y%m%d') AS INTEGER) AS ymd FROM raw")
+    session.execute(
+        "CREATE TABLE by_number AS SELECT id, CAST(strftime(event_at, '%Y%m%d') AS INTEGER) AS ymd FROM raw"
+    )
     select = Select("SELECT id FROM by_number", on="ymd", on_kind="int_yyyymmdd")
     assert session.fetch(select.for_slice(session.spelling, DAY)) == [(2,), (3,)]
 
@@ -96,7 +108,9 @@ def test_a_source_of_another_kind_is_compared_as_it_holds_time(session: Session)
         "not a query",
     ],
 )
-def test_what_the_window_cannot_be_added_to_is_refused_with_the_way_out(session: Session, sql: str) -> None:
+def test_what_the_window_cannot_be_added_to_is_refused_with_the_way_out(
+    session: Session, sql: str
+) -> None:
     with pytest.raises(DeclarationError, match=r"Write \{window\}"):
         Select(sql, on="event_at").for_slice(session.spelling, DAY)
 
