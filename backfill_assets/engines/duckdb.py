@@ -192,9 +192,8 @@ class DuckDBSession:
         try:
             self.execute("BEGIN TRANSACTION")
             yield
-            if (
-                self._doomed is not None
-            ):  # COMMIT would return normally and write nothing, or half of it
+            # COMMIT would return normally and write nothing, or half of it
+            if self._doomed is not None:
                 raise self._doomed
             self.execute("COMMIT")
         except BaseException:

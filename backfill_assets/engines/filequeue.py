@@ -49,9 +49,8 @@ class FileQueue:
                 "Create the folder, make it writable or free some space there",
             ) from error
         try:
-            with contextlib.suppress(
-                OSError
-            ):  # only a courtesy to those who wait; a full disk may be read
+            # only a courtesy to those who wait; a full disk may be read
+            with contextlib.suppress(OSError):
                 note = {"pid": os.getpid(), "who": who, "since": time.time()}
                 self._holder.write_text(json.dumps(note))
             yield
@@ -72,9 +71,8 @@ class FileQueue:
         try:
             mine.acquire()
             while True:
-                if (
-                    not ticket.exists()
-                ):  # removed between its making and its locking: get in line again
+                # removed between its making and its locking: get in line again
+                if not ticket.exists():
                     mine.release()
                     mine.acquire()
                 if self._first_in_line(ticket) and self._take():

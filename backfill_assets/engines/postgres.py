@@ -65,7 +65,6 @@ _SETTINGS = {
     "bytea_output": "'hex'",
     "IntervalStyle": "'postgres'",
     "client_min_messages": "warning",
-    "default_transaction_isolation": "'read committed'",
 }
 
 

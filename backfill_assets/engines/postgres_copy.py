@@ -105,9 +105,8 @@ def _writable_column(column: Any) -> Any:
         return _writable_column(column.cast(kind.value_type))
     if types.is_null(kind) or str(kind) == "string_view":
         return column.cast(pa.string())
-    if types.is_timestamp(
-        kind
-    ):  # in UTC, whose offset CSV can write; old ones of other zones have seconds
+    # in UTC, whose offset CSV can write; old ones of other zones have seconds
+    if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", tz="UTC") if kind.tz else pa.timestamp("us"))
     if types.is_date64(kind):
         return column.cast(pa.date32())

@@ -118,9 +118,8 @@ def unreachable(error: psycopg.Error, shown: str) -> BackfillError:
     """Say why there is no connection to the warehouse at URL `shown` (without its secrets)."""
     import psycopg
 
-    if isinstance(
-        error, psycopg.ProgrammingError
-    ):  # the URL itself; its text could show a piece of a password
+    # the URL itself; its text could show a piece of a password
+    if isinstance(error, psycopg.ProgrammingError):
         return DeclarationError(
             "the warehouse URL cannot be used",
             "PostgreSQL's client cannot read it",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # an asset that computes quickly is let run ahead, since opening a warehouse can cost more than a small slice
 _AHEAD_SECONDS = 1.0
-_AHEAD_BYTES = 64 * 2**20
+_AHEAD_BYTES = 32 * 2**20
 _AHEAD_SLICES = 31
 
 

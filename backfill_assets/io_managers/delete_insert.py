@@ -13,7 +13,7 @@ from backfill_assets.io_managers.computing import adapted, batches
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
 from backfill_assets.io_managers.partitions import Target, target_of
-from backfill_assets.io_managers.reporting import as_failure, keep, stopped, tell
+from backfill_assets.io_managers.reporting import Progress, as_failure, keep, stopped, tell
 from backfill_assets.io_managers.run_context import run_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
@@ -71,30 +71,26 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     def _write(
         self, context: dg.OutputContext, sessions: Sessions, target: Target, rows: Any, run: Run
     ) -> None:
-        audit, done, spelling = (
-            AuditTable(schema=self.audit_schema),
-            list[Load](),
-            self.engine.spelling,
-        )
+        audit = AuditTable(schema=self.audit_schema)
+        done: list[Load] = []
+        progress = Progress(context.log.info, len(target.slices))
         try:
             for batch in batches(target.slices, rows, run):
                 for computed in batch:
                     session = sessions.get()
                     if done:
                         session.breathe()
-                    load = rewrite(session, computed.slice, computed.rows, computed.run, audit)
-                    done.append(load)
-                    context.log.info(
-                        f"{computed.slice.label}: {load.rows_before} rows replaced by {load.rows_after}"
-                        f" in {load.seconds:.2f} s."
+                    done.append(
+                        rewrite(session, computed.slice, computed.rows, computed.run, audit)
                     )
+                    progress.after(done)
                 sessions.release()  # for the same reason
         except Exception as error:
             if len(target.slices) == 1 or (not done and isinstance(error, BadRows)):
                 raise  # the sentence says it all, and for a stray row that no day was begun
-            keep(context, target, done, spelling)
+            keep(context, target, done, self.engine.spelling)
             raise stopped(target, len(done), error) from error
-        tell(context, target, done, spelling)
+        tell(context, target, done, self.engine.spelling)
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the upstream partitions: pandas by default, Arrow or a `Relation` where annotated so."""

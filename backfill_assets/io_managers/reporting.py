@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
 
-from backfill_assets.engines import Spelling
+from backfill_assets.engines import Report, Spelling
 from backfill_assets.engines.sql import predicate, qualified
 from backfill_assets.errors import BackfillError
 from backfill_assets.io_managers.partitions import Target
@@ -28,6 +29,27 @@ def as_failure() -> Iterator[None]:
             metadata={"what": error.what, "why": error.why, "what to do": error.do},
             allow_retries=error.retry,
         ) from error
+
+
+class Progress:
+    """Says in the run's log how far a run over several slices has come, once a second at the most.
+
+    Each line is a row in Dagster's storage, and costs about as much as a small slice.
+    """
+
+    def __init__(self, say: Report, total: int) -> None:
+        self._say, self._total, self._told = say, total, time.monotonic()
+
+    def after(self, done: list[Load]) -> None:
+        """Speak when it is time to, after the last of `done`."""
+        last = len(done) == self._total > 1
+        if last or time.monotonic() - self._told >= 1:
+            self._told = time.monotonic()
+            rows = sum(load.rows_after for load in done)
+            self._say(
+                f"{len(done)} of {self._total} partitions of {done[-1].table_name} are replaced, the last"
+                f" of them {done[-1].partition_key}; {rows} rows so far."
+            )
 
 
 def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:

@@ -63,9 +63,8 @@ def _plain_column(column: Any) -> Any:
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         try:
             return column.cast(pa.timestamp("us", tz=kind.tz))
-        except (
-            pa.ArrowInvalid
-        ):  # digits below a microsecond: kept, for the table's type to take or refuse
+        except pa.ArrowInvalid:
+            # digits below a microsecond are kept, for the table's type to take or to refuse
             return column
     if pa.types.is_decimal(kind) and kind.bit_width <= 128 and kind.precision < 38:
         return column.cast(pa.decimal128(38, kind.scale))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from datetime import datetime
+from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import instant, listed, qualified, quoted, text
@@ -63,6 +64,10 @@ _TYPES = {
 _INDEXES = (("table_name", "source_read_at"), ("audit_id",))
 
 
+# the audit tables that a session has seen, so that a run over a year asks once
+_seen: WeakKeyDictionary[Session, set[AuditTable]] = WeakKeyDictionary()
+
+
 @dataclass(frozen=True)
 class AuditTable:
     """Where loads are recorded; the default is `backfill.load_audit` in the warehouse itself."""
@@ -95,7 +100,10 @@ class AuditTable:
 
     def ensure(self, session: Session) -> None:
         """Make the table if it is not there; say the statements to run where the role may not."""
+        if self in _seen.setdefault(session, set()):
+            return
         if session.columns_of(self.relation(session.spelling)) is not None:
+            _seen[session].add(self)
             return
         schema, *others = self.definition(session.spelling)
         what = f"the audit table {self.schema}.{self.name} is not there and cannot be made"

@@ -98,15 +98,13 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
                     "the frame has no columns",
                     "Return a frame with the table's columns, also when it holds no rows",
                 )
-            by_key(
-                rows.column_names, session.spelling, f"the rows for {slice_.label}"
-            )  # engines rename twins
+            # engines rename twins, so they have to be found here
+            by_key(rows.column_names, session.spelling, f"the rows for {slice_.label}")
             data = arrow.plain(rows, slice_.label)
             yield Stage(session.stage_arrow(name, data), arrow.untyped(data), arrow.undecided(rows))
     finally:
-        with contextlib.suppress(
-            BackfillError
-        ):  # the first error is the one to tell; the session's end cleans up
+        # the first error is the one to tell, and the session's end cleans up as well
+        with contextlib.suppress(BackfillError):
             session.drop_stage(name)
 
 

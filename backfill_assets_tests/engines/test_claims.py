@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import date, timedelta
@@ -10,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from backfill_assets.engines import Claim
+from backfill_assets.engines.postgres import SPELLING
+from backfill_assets.engines.postgres_claims import claiming
 from backfill_assets.errors import SliceBusy, StaleSource, WarehouseBusy
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
@@ -244,6 +248,12 @@ def test_a_wait_that_was_told_ends_when_the_first_writer_does(
     while_writing(loaded, "2026-05-12", start)
     writer.join(60)
     assert [load.rows_before for load in done] == [50]
+
+
+def test_days_are_claimed_in_their_order_whatever_order_they_come_in() -> None:
+    days = (FIRST_DAYS[2], FIRST_DAYS[0], FIRST_DAYS[1])
+    sql = claiming(SPELLING, Claim('"t"', days, "t", "a run"), 1000, "DEFAULT")
+    assert re.findall(r"\d{4}-\d{2}-\d{2}", sql) == [str(day) for day in FIRST_DAYS[:3]]
 
 
 def test_writers_of_many_days_in_any_order_do_not_deadlock(loaded: Warehouse) -> None:

@@ -153,6 +153,35 @@ def test_a_month_read_early_does_not_overwrite_one_newer_day_of_it(warehouse: Wa
         warehouse.write(SALES, None, rows(4), source_read_at=ago(10))
 
 
+def test_two_runs_from_one_read_of_the_source_may_follow_each_other(warehouse: Warehouse) -> None:
+    read = ago(5)
+    for run_id in ("first", "second", "first"):
+        load = warehouse.write(SALES, "2026-05-12", rows(2), run_id=run_id, source_read_at=read)
+        assert load.source_read_at == read
+
+
+def test_a_read_is_never_later_than_the_load_it_was_for(warehouse: Warehouse) -> None:
+    load = warehouse.write(SALES, "2026-05-12", rows(2), source_read_at=ago(-0.01))
+    assert load.source_read_at == load.started_at
+    warehouse.write(SALES, "2026-05-12", rows(2))
+
+
+@pytest.mark.parametrize("hours", [-3, 3])
+def test_a_machine_whose_clock_is_wrong_is_compared_on_the_clock_of_the_warehouse(
+    warehouse: Warehouse, hours: int
+) -> None:
+    with warehouse.session() as session:
+        clock = session.clock
+        session.clock = lambda: clock() + timedelta(hours=hours)  # type: ignore[method-assign]
+        live = warehouse.write(SALES, "2026-05-12", rows(2), session=session)
+        told = ago(5)
+        with pytest.raises(StaleSource):
+            warehouse.write(SALES, "2026-05-12", rows(2), session=session, source_read_at=told)
+        now = datetime.now(timezone.utc)
+        after = warehouse.write(SALES, "2026-05-12", rows(2), session=session, source_read_at=now)
+    assert live.started_at < after.source_read_at <= after.started_at
+
+
 def test_a_failed_load_makes_nobody_stale(warehouse: Warehouse) -> None:
     warehouse.write(SALES, "2026-05-12", rows(2), source_read_at=ago(10))
     with pytest.raises(BadRows):

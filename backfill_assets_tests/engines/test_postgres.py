@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import json
 import threading
 import time
@@ -79,7 +80,7 @@ def test_defaults_of_a_role_or_a_database_change_nothing(postgres: Warehouse, wh
             postgres.execute(f"ALTER {whose} {name} SET {setting} = '{value}'")
         sliced = Table("mart.i", SliceColumn("at", "timestamptz"))
         for _ in range(2):
-            after = postgres.write(T, "2026-05-12", rows)
+            after = postgres.write(T, "2026-05-12", rows, reason="back\\slash 'quoted'")
             postgres.write(
                 sliced, "2026-05-12", {"at": [at("2026-05-12 00:00"), at("2026-05-12 23:59")]}
             )
@@ -89,6 +90,7 @@ def test_defaults_of_a_role_or_a_database_change_nothing(postgres: Warehouse, wh
     finally:
         postgres.execute(f"ALTER {whose} {name} RESET ALL")
     assert after.checksum == before.checksum
+    assert postgres.count("backfill.load_audit", "reason = $$back\\slash 'quoted'$$") == 2
     assert counted == [(2,)]
     assert back == [
         {
@@ -294,6 +296,19 @@ def test_a_commit_whose_answer_is_lost_says_that_the_outcome_is_not_known(
             postgres.write(T, "2026-05-12", one(id=2), session=session)
 
 
+def test_a_commit_that_rolls_back_is_a_failure_even_if_no_error_came_through_us(
+    postgres: Warehouse,
+) -> None:
+    postgres.write(T, "2026-05-12", one(id=1))
+    with postgres.session() as session:
+        connection: Any = vars(session)["_connection"]
+        with pytest.raises(WriteFailed, match="COMMIT rolled it back"), session.transaction():
+            session.execute("DELETE FROM mart.t")
+            with contextlib.suppress(psycopg.Error):
+                connection.execute("SELECT nothing")
+    assert postgres.count("mart.t") == 1
+
+
 # what dies with a connection
 
 
@@ -432,7 +447,9 @@ def test_a_new_column_does_not_make_readers_wait_behind_a_reader(
     monkeypatch.setattr("backfill_assets.engines.postgres._DDL_PATIENCE_SECONDS", 0.05)
     postgres.write(T, "2026-05-12", one(id=1))
     adding = replace(T, on_schema_change="add")
-    writer = threading.Thread(target=lambda: postgres.write(adding, "2026-05-12", one(id=1, more=2)))
+    writer = threading.Thread(
+        target=lambda: postgres.write(adding, "2026-05-12", one(id=1, more=2))
+    )
     with psycopg.connect(postgres.url) as reader:
         reader.execute("SELECT * FROM mart.t")
         writer.start()
@@ -454,7 +471,11 @@ def test_the_audit_is_asked_through_its_indexes(postgres: Warehouse) -> None:
     with postgres.session() as session:
         calls = before_call(session, 0, lambda: None)
         postgres.write(T, "2026-05-12", one(id=1), session=session)
-        asked = [call.removeprefix("fetch ") for call in calls if call.startswith("fetch") and "load_audit" in call]
+        asked = [
+            call.removeprefix("fetch ")
+            for call in calls
+            if call.startswith("fetch") and "load_audit" in call
+        ]
         asked = [sql for sql in asked if "pg_attribute" not in sql]
         plans = ["\n".join(line for (line,) in session.fetch(f"EXPLAIN {sql}")) for sql in asked]
     assert len(plans) == 2
