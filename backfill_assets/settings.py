@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
 
-from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from backfill_assets.errors import DeclarationError, without_secrets
 
 PREFIX = "BACKFILL_"
 
 
-class Settings(BaseSettings):
-    """Read once, when the location loads."""
+class Settings(BaseModel):
+    """Read once, when the location loads; each field is the variable of that name behind the prefix."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
+    model_config = ConfigDict(frozen=True)
 
     warehouse_url: str = Field(
         default="duckdb:///.demo/warehouse.duckdb",
@@ -36,8 +36,11 @@ class Settings(BaseSettings):
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """Return the settings; raise one `DeclarationError` that lists everything that is wrong with them."""
+    names = {name: f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    # pydantic-settings would do this too, as one more import that each run's process pays for
+    given = {field: os.environ[name] for field, name in names.items() if name in os.environ}
     try:
-        return Settings()
+        return Settings.model_validate(given)
     except ValidationError as error:
         problems = [
             f"{PREFIX}{'.'.join(map(str, problem['loc'])).upper()} {problem['msg'].removeprefix('Value error, ')}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -99,6 +100,13 @@ class Warehouse:
         cursor.execute(f'USE "{Path(self.url.removeprefix("duckdb:///")).stem}"')
         return cursor.execute(sql).fetchall()
 
+    def somebody_waits(self) -> bool:
+        """Tell whether a writer waits for another one."""
+        if self.is_postgres:
+            return self.count("pg_locks", "NOT granted AND locktype = 'advisory'") > 0
+        file = Path(self.url.removeprefix("duckdb:///"))
+        return any(file.with_name(f"{file.name}.queue").glob("*.ticket"))
+
     def leftovers(self) -> list[str]:
         """Return what writers left behind: temporary tables, stages by name, other people's open transactions."""
         with self.session() as session:
@@ -123,3 +131,11 @@ def with_options(url: str, **options: object) -> str:
 def at(text: str) -> datetime:
     """Return an instant in UTC, written `2026-05-12 00:00`."""
     return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+def until(true: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until something is so; fail when it is not in time."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not come true in time"
+        time.sleep(0.01)

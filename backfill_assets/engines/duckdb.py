@@ -18,6 +18,7 @@ from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
 from backfill_assets.engines.protocol import Claim, Report, Spelling
 from backfill_assets.engines.sql import quoted
+from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
     BackfillError,
     BadRows,
@@ -107,7 +108,7 @@ class DuckDBEngine:
             session.close()
 
 
-class DuckDBSession:
+class DuckDBSession(Transactions):
     """One connection to the file, held together with the turn at it."""
 
     def __init__(self, engine: DuckDBEngine, who: str, read_only: bool, report: Report) -> None:
@@ -117,7 +118,6 @@ class DuckDBSession:
         self._queue = FileQueue(engine.file, engine.wait_seconds)
         self._turn = contextlib.ExitStack()
         self._file: OpenFile | None = None
-        self._doomed: BackfillError | None = None
         self._transactions = 0
 
     def open(self) -> None:
@@ -185,24 +185,9 @@ class DuckDBSession:
             self._guarded(lambda: self._open_connection.unregister(name))
             self.execute(f"DROP TABLE IF EXISTS temp.{quoted(SPELLING, name)}")
 
-    @contextlib.contextmanager
-    def transaction(self) -> Generator[None, None, None]:
-        self._doomed = None
+    def _begin(self) -> None:
         self._choose_checkpoint()
-        try:
-            self.execute("BEGIN TRANSACTION")
-            yield
-            # COMMIT would return normally and write nothing, or half of it
-            if self._doomed is not None:
-                raise self._doomed
-            self.execute("COMMIT")
-        except BaseException:
-            # the first error is the one to tell; closing rolls back where ROLLBACK itself fails
-            with contextlib.suppress(BackfillError):
-                self.execute("ROLLBACK")
-            raise
-        finally:
-            self._doomed = None
+        self.execute("BEGIN TRANSACTION")
 
     def _choose_checkpoint(self) -> None:
         """Let the first transaction go straight into the file, and later ones through the log.

@@ -18,8 +18,8 @@ from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
 from backfill_assets.engines.protocol import Claim, Report, Spelling
 from backfill_assets.engines.sql import quoted, text
+from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
-    BackfillError,
     DeclarationError,
     MissingDriver,
     MissingTable,
@@ -130,7 +130,7 @@ class PostgresEngine:
             session.close()
 
 
-class PostgresSession:
+class PostgresSession(Transactions):
     """One connection, each statement its own transaction except inside `transaction()`."""
 
     def __init__(self, engine: PostgresEngine, who: str, read_only: bool, report: Report) -> None:
@@ -138,7 +138,6 @@ class PostgresSession:
         self._engine = engine
         self._who, self._read_only, self._report = who, read_only, report
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._doomed: BackfillError | None = None
 
     def open(self) -> None:
         """Connect, and undo the defaults of the role, the database and the environment that would matter."""
@@ -267,23 +266,6 @@ class PostgresSession:
         if self._connection is not None and not self._connection.closed:
             stage = f"pg_temp.{quoted(SPELLING, name)}"
             self.execute(f"SET LOCAL synchronous_commit = off; DROP TABLE IF EXISTS {stage}")
-
-    @contextlib.contextmanager
-    def transaction(self) -> Generator[None, None, None]:
-        self._doomed = None
-        try:
-            self._begin()
-            yield
-            if self._doomed is not None:  # COMMIT would return normally and roll back
-                raise self._doomed
-            self._commit()
-        except BaseException:
-            # the first error is the one to tell; the server rolls back whoever is gone
-            with contextlib.suppress(BackfillError):
-                self.execute("ROLLBACK")
-            raise
-        finally:
-            self._doomed = None
 
     def _begin(self) -> None:
         # each statement must see what was committed while we waited for the claim

@@ -18,7 +18,7 @@ from backfill_assets.errors import SliceBusy, StaleSource, WarehouseBusy
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets_tests.interruptions import after_statement
-from backfill_assets_tests.warehouses import Warehouse, at
+from backfill_assets_tests.warehouses import Warehouse, at, until
 
 DAY = date(2026, 5, 12)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"), on_schema_change="fail")
@@ -47,6 +47,11 @@ def refusal(warehouse: Warehouse, window: Any, table: Table = SALES, data: Any =
     return str(busy.value)
 
 
+def started_and_waiting(warehouse: Warehouse, writer: threading.Thread) -> None:
+    writer.start()
+    until(warehouse.somebody_waits)
+
+
 def settled(*writes: Future[None]) -> None:
     """Every write is done, or was overtaken by one that read later; nothing else went wrong."""
     errors = [write.exception() for write in writes]
@@ -73,7 +78,7 @@ def test_the_second_writer_waits_for_the_first_and_then_writes(warehouse: Wareho
     writer = threading.Thread(
         target=lambda: second.append(warehouse.write(SALES, "2026-05-12", rows(), run_id="second"))
     )
-    while_writing(warehouse, "2026-05-12", writer.start)
+    while_writing(warehouse, "2026-05-12", lambda: started_and_waiting(warehouse, writer))
     writer.join(60)
     assert second[0].rows_before == 50
     assert warehouse.count("mart.fct_sales") == 50
@@ -273,7 +278,7 @@ def test_the_data_is_still_right_when_the_default_isolation_is_another(loaded: W
         writer = threading.Thread(
             target=lambda: loaded.write(SALES, "2026-05-12", rows(), run_id="second")
         )
-        while_writing(loaded, "2026-05-12", writer.start)
+        while_writing(loaded, "2026-05-12", lambda w=writer: started_and_waiting(loaded, w))
         writer.join(60)
         assert loaded.count("mart.fct_sales") == 50
         assert loaded.loads()[-1][-1] == "second"

@@ -133,7 +133,7 @@ def test_a_row_of_all_the_types_comes_back_as_it_went(warehouse: Warehouse) -> N
         "precise": pa.array([Decimal("12345678901234567890.123456789")], pa.decimal128(38, 9)),
         "real": pa.array([0.1 + 0.2]),
         "truth": pa.array([True]),
-        "text": pa.array(["a\"b'c\\d\n\r\te,\\.\nnaïve 😀 NULL"]),
+        "text": pa.array(["a\"b'c\\d\n\r\te,\\.\nnaïve 😀 NULL\n\\.\nb"]),
         "blank": pa.array([""]),
         "nothing": pa.array([None], pa.string()),
         "bytes": pa.array([b"\x00\xff\\x41"], pa.binary()),

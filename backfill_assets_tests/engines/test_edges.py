@@ -11,7 +11,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from backfill_assets.engines.postgres import SPELLING
+from backfill_assets.engines.sql import predicate
 from backfill_assets.errors import BadRows, DeclarationError, SchemaMismatch
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, SliceKind, Table
 from backfill_assets.window import UTC, Window
 from backfill_assets_tests.warehouses import Warehouse, at
@@ -262,6 +265,29 @@ def test_instants_are_the_same_whatever_zone_the_frame_tells_them_in(warehouse: 
     ]
     assert len({load.checksum for load in loads}) == 1
     assert warehouse.rows('SELECT "at" FROM t')[0][0].astimezone(UTC) == at("2026-05-12 23:30")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda k: k.kind)
+def test_a_day_is_found_through_the_index_of_its_column(postgres: Warehouse, kind: Kind) -> None:
+    hour = "TIMESTAMP '2020-01-01 00:00' + n * INTERVAL '1 hour'"
+    values = {
+        "date": f"CAST({hour} AS date)",
+        "timestamp": hour,
+        "timestamptz": f"({hour}) AT TIME ZONE 'UTC'",
+        "int_yyyymmdd": f"CAST(to_char({hour}, 'YYYYMMDD') AS integer)",
+        "iso_text": f"to_char({hour}, 'YYYY-MM-DD HH24:MI:SS')",
+    }
+    postgres.execute(
+        f'CREATE TABLE t ("at" {kind.sql})',
+        f"INSERT INTO t SELECT {values[kind.kind]} FROM generate_series(0, 60000) AS n",
+        'CREATE INDEX ON t ("at")',
+        "ANALYZE t",
+    )
+    condition = predicate(SPELLING, Slice(table_of(kind), Window.day("2026-05-12")))
+    plan = "\n".join(line for (line,) in postgres.rows(f"EXPLAIN DELETE FROM t WHERE {condition}"))
+    assert "Index Cond" in plan
+    assert "Seq Scan" not in plan
+    assert postgres.count("t", condition) == 24
 
 
 def test_an_instant_is_not_taken_for_a_wall_clock(warehouse: Warehouse) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable
 from datetime import date, timedelta
 from importlib import import_module
@@ -105,11 +104,3 @@ def write_slowly(
     with Warehouse(url).session(who=f"run {run_id}") as session:
         after_statement(session, "DELETE", lambda: (inside.set(), go_on.wait(60)))
         return Warehouse(url).write(SALES, window, data, session=session, run_id=run_id).rows_after
-
-
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until something is so; fail when it is not in time."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come true in time"
-        time.sleep(0.01)

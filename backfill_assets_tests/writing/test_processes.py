@@ -7,14 +7,13 @@ from dataclasses import replace
 import pytest
 
 from backfill_assets_tests.interruptions import before_call
-from backfill_assets_tests.warehouses import Warehouse, with_options
+from backfill_assets_tests.warehouses import Warehouse, until, with_options
 from backfill_assets_tests.writing.processes import (
     PROCESSES,
     SALES,
     Writer,
     day_of,
     rows,
-    until,
     write,
     write_and_die,
     write_days,
@@ -158,6 +157,7 @@ def test_a_process_killed_while_it_holds_the_slice_lets_the_one_that_waits_go_on
     )
     assert inside.wait(60)
     second = Writer(write, warehouse.url, DAY, rows("second", day_of(0)), "second")
+    until(warehouse.somebody_waits)
     first.process.kill()
     assert first.outcome() == "killed"
     assert second.outcome() == "done 200"
