@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus, urlsplit
+from urllib.parse import unquote_plus
 
 from backfill_assets.engines.postgres_claims import claiming, holding, named
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
@@ -104,11 +104,8 @@ class PostgresEngine:
 
     def _refuse_broken_address(self, address: str) -> None:
         """Refuse what libpq would read as a port: it would show a part of the password in its message."""
-        ports = [
-            host.rpartition(":")[2]
-            for host in urlsplit(address).netloc.rpartition("@")[2].split(",")
-            if ":" in host
-        ]
+        hosts = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host]
         if any(port and not port.isdigit() and not port.endswith("]") for port in ports):
             raise DeclarationError(
                 "the warehouse URL cannot be used",

@@ -13,6 +13,7 @@ from datetime import date, datetime
 from datetime import time as wall_clock
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 import psycopg
 import pyarrow as pa
@@ -223,6 +224,15 @@ def test_a_url_that_libpq_cannot_read_shows_no_piece_of_a_password(url: str) -> 
     ):
         pass
     assert "s3" not in str(error.value)
+
+
+@pytest.mark.parametrize("password", ["p%40ss%2Fw", "a[b", "a#b", "a:b", "", "%F0%9F%98%80"])
+@pytest.mark.parametrize("hosts", ["h", "h:5432", "[::1]:5432", "h1:1,h2:2", ""])
+def test_a_url_that_libpq_can_read_is_taken(password: str, hosts: str) -> None:
+    engine: Any = open_engine(f"postgresql://u:{password}@{hosts}/d?lock_wait=5&sslmode=prefer")
+    parts = psycopg.conninfo.conninfo_to_dict(engine.conninfo)
+    assert (parts["user"], parts["dbname"], parts["sslmode"]) == ("u", "d", "prefer")
+    assert password == "" or unquote(password) not in engine.shown
 
 
 def test_a_password_is_never_shown() -> None:
