@@ -56,7 +56,7 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
             )
         with as_failure():
             run = run_of(context)
-            rows = adapted(obj, context.name)
+            rows = adapted(obj, _named(context))
             with Sessions(self.engine, f"run {run.run_id[:8]}", context.log.info) as sessions:
                 target = target_of(
                     context,
@@ -99,3 +99,7 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
             Sessions(self.engine, "a reader", context.log.info, read_only=True) as sessions,
         ):
             return load_upstream(context, sessions, self.engine.spelling, self.schema_)
+
+
+def _named(context: dg.OutputContext) -> str:
+    return context.asset_key.to_user_string() if context.has_asset_key else context.name

@@ -11,7 +11,7 @@ from backfill_assets.engines.sql import listed, predicate, qualified
 from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.frames import is_arrow, is_pandas
 from backfill_assets.io_managers.kinds import kind_of
-from backfill_assets.io_managers.partitions import target_of
+from backfill_assets.io_managers.partitions import Target, target_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import Relation
 from backfill_assets.slice import Slice
@@ -29,12 +29,15 @@ def load(
             "only pandas.DataFrame, pyarrow.Table and Relation are known",
             "Annotate it with one of them",
         )
-    sql = _query(context, sessions, spelling, schema)
+    target = _target(context, sessions, schema)
+    sql = _query(context, target, spelling)
     if wanted is Relation:
         return Relation(sql)
     try:
         table = sessions.get().fetch_arrow(sql)
     except MissingTable as error:
+        if not target.slices:  # nothing was asked for, and nothing was ever loaded
+            return _nothing(wanted)
         raise MissingTable(
             f"the input {context.name!r} could not be read",
             error.why,
@@ -43,19 +46,33 @@ def load(
     return table if is_arrow(wanted) else table.to_pandas()
 
 
-def _query(
-    context: dg.InputContext, sessions: Sessions, spelling: Spelling, schema: str | None
-) -> str:
+def _target(context: dg.InputContext, sessions: Sessions, schema: str | None) -> Target:
     upstream = context.upstream_output
-    target = target_of(
+    return target_of(
         context,
         (upstream.definition_metadata if upstream is not None else None) or {},
         schema,
         lambda table, column: kind_of(sessions.get(), table, column, None),
     )
+
+
+def _query(context: dg.InputContext, target: Target, spelling: Spelling) -> str:
     columns: list[str] | None = (context.definition_metadata or {}).get("columns")
-    where = " OR ".join(f"({predicate(spelling, slice_)})" for slice_ in joined(target.slices))
-    return f"SELECT {listed(spelling, columns) if columns else '*'} FROM {qualified(spelling, target.table)} WHERE {where}"
+    conditions = [f"({predicate(spelling, slice_)})" for slice_ in joined(target.slices)]
+    return (
+        f"SELECT {listed(spelling, columns) if columns else '*'}"
+        f" FROM {qualified(spelling, target.table)} WHERE {' OR '.join(conditions) or '1 = 0'}"
+    )
+
+
+def _nothing(wanted: Any) -> Any:
+    if is_arrow(wanted):
+        import pyarrow as pa
+
+        return pa.table({})
+    import pandas as pd
+
+    return pd.DataFrame()
 
 
 def joined(slices: list[Slice]) -> list[Slice]:

@@ -59,6 +59,9 @@ def _partitioned(
 ) -> Target:
     asset, definition = context.asset_key.to_user_string(), context.asset_partitions_def
     keys = _existing_keys(context, definition, asset)
+    if not keys and isinstance(context, dg.InputContext):
+        # nothing lies upstream of the first partition: a true answer for an input, and none for an output
+        return Target(declared_table(metadata, **where, slice_column=None, dimensions=()), [], True)
     parts = (
         {dimension.name: dimension.partitions_def for dimension in definition.partitions_defs}
         if isinstance(definition, dg.MultiPartitionsDefinition)
@@ -104,7 +107,7 @@ def _existing_keys(context: Context, definition: Any, asset: str) -> Sequence[st
             raise _no_partition(
                 asset, f"the partition {key!r}", "it lies outside the asset's partitions"
             )
-    if not keys:
+    if not keys and isinstance(context, dg.OutputContext):
         raise _no_partition(asset, _asked_for(context), "no partition of the asset answers to it")
     return keys
 

@@ -56,6 +56,9 @@ def _plain_column(column: Any) -> Any:
     import pyarrow as pa
 
     kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        # its storage would be written, and mean something else: a month as the number of months since 1970
+        raise pa.ArrowNotImplementedError("an extension type, whose values only its library reads")
     if pa.types.is_dictionary(kind):
         return _plain_column(column.cast(kind.value_type))
     if pa.types.is_null(kind):

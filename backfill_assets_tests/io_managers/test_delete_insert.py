@@ -583,3 +583,117 @@ def test_a_context_made_by_hand_writes_too(warehouse: Warehouse) -> None:
     context = dg.build_output_context(asset_key=["ref", "countries"], name="result")
     warehouse.io_manager.handle_output(context, pd.DataFrame({"id": [1, 2]}))
     assert warehouse.rows("SELECT count(*) FROM ref.countries") == [(2,)]
+
+
+def yesterday(name: str) -> dg.AssetIn:
+    mapping = dg.TimeWindowPartitionMapping(
+        start_offset=-1, end_offset=-1, allow_nonexistent_upstream_partitions=True
+    )
+    return dg.AssetIn(key=["analytics", name], partition_mapping=mapping)
+
+
+def test_the_first_day_finds_nothing_upstream_and_later_days_find_the_day_before(
+    warehouse: Warehouse,
+) -> None:
+    """An asset over its own yesterday: on the first day not even its table is there."""
+
+    @dg.asset(
+        partitions_def=DAYS,
+        key_prefix=["analytics"],
+        ins={"running": yesterday("running")},
+        metadata={"partition_expr": "sale_date", "partition_kind": "timestamp"},
+    )
+    def running(context: dg.AssetExecutionContext, running: pd.DataFrame) -> pd.DataFrame:
+        before = 0 if running.empty else int(running["total"].sum())
+        return pd.DataFrame(
+            {"sale_date": [pd.Timestamp(context.partition_key)], "total": [before + 1]}
+        )
+
+    for day in ("2026-05-01", "2026-05-02", "2026-05-03", "2026-05-02"):
+        warehouse.run(running, partition_key=day)
+    found = warehouse.rows("SELECT total FROM analytics.running ORDER BY sale_date")
+    assert found == [(1,), (2,), (3,)]
+
+
+def test_a_relation_over_no_partition_holds_no_rows(warehouse: Warehouse) -> None:
+    @dg.asset(
+        partitions_def=DAYS,
+        key_prefix=["analytics"],
+        ins={"sales": yesterday("sales")},
+        metadata={"partition_expr": "n", "partition_kind": "int_yyyymmdd"},
+    )
+    def counts(context: dg.AssetExecutionContext, sales: Relation) -> Select:
+        number = context.partition_key.replace("-", "")
+        return Select(f"SELECT {number} AS n, count(*) AS rows_before FROM {sales} AS s")
+
+    sales = frame_asset(lambda c: sales_of(c.partition_key))
+    for day in ("2026-05-01", "2026-05-02"):
+        warehouse.run(sales, counts, partition_key=day)
+    assert warehouse.rows("SELECT * FROM analytics.counts ORDER BY n") == [
+        (20260501, 0),
+        (20260502, 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.period_range("2026-05", periods=2, freq="M"),
+        pd.interval_range(0, 2),
+        pd.Series(["a", 1], dtype=object),
+        pd.Series([2**70, 1], dtype=object),
+        [1 + 2j, 3j],
+    ],
+    ids=["months", "intervals", "text_and_number", "a_number_too_large", "complex"],
+)
+def test_a_column_that_no_warehouse_type_holds_is_refused_and_not_reinterpreted(
+    warehouse: Warehouse, values
+) -> None:
+    odd = frame_asset(lambda c: sales_of(c.partition_key, amounts=(1, 2)).assign(odd=values))
+    said = failure_of(warehouse.run(odd, partition_key="2026-05-03", ok=False))
+    assert "analytics" in said
+    assert "Convert" in said or "Give each column one type" in said
+
+
+def test_the_hour_that_comes_twice_is_two_partitions_of_instants(warehouse: Warehouse) -> None:
+    hours = dg.HourlyPartitionsDefinition(
+        "2024-11-03-00:00", end_date="2024-11-04-00:00", timezone="America/New_York"
+    )
+    instants = pd.date_range(
+        "2024-11-03 04:00", "2024-11-04 05:00", freq="15min", tz="UTC", inclusive="left"
+    )
+
+    def hour(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        window = context.partition_time_window
+        inside = instants[(instants >= window.start) & (instants < window.end)]
+        return pd.DataFrame(
+            {"read_at": inside, "clock": inside.tz_convert("America/New_York").tz_localize(None)}
+        )
+
+    readings = frame_asset(hour, partitions_def=hours, metadata={"partition_expr": "read_at"})
+    keys = list(hours.get_partition_keys())
+    assert keys[1:3] == ["2024-11-03-01:00", "2024-11-03-01:00-0500"]
+    for key in (*keys, *reversed(keys)):
+        warehouse.run(readings, partition_key=key)
+    assert warehouse.rows("SELECT count(*), count(DISTINCT read_at) FROM analytics.sales") == [
+        (100, 100)
+    ]
+    by_clock = frame_asset(hour, partitions_def=hours, metadata={"partition_expr": "clock"})
+    said = failure_of(warehouse.run(by_clock, partition_key=keys[1], ok=False))
+    assert "shows that hour twice" in said
+
+
+def test_a_table_that_the_stock_manager_made_is_taken_over_as_it_is(warehouse: Warehouse) -> None:
+    from dagster_duckdb_pandas import DuckDBPandasIOManager
+
+    stock = DuckDBPandasIOManager(database=warehouse.url.removeprefix("duckdb:///"))
+    sales = frame_asset(
+        lambda c: sales_of(c.partition_key).assign(note=["a", None, "b"], share=0.1)
+    )
+    for day in ("2026-05-03", "2026-05-04"):
+        dg.materialize(
+            [sales], resources={"io_manager": stock}, instance=warehouse.instance, partition_key=day
+        )
+    for _ in range(2):
+        warehouse.run(sales, partition_key="2026-05-03")
+    assert warehouse.rows("SELECT count(*), count(note) FROM analytics.sales") == [(6, 4)]
