@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,40 @@ def test_each_example_has_a_job_that_can_be_launched_by_name(job: str) -> None:
     from backfill_assets.definitions import defs
 
     assert defs.resolve_job_def(job).partitions_def is not None
+
+
+@pytest.mark.parametrize(
+    ("package", "lock"),
+    [
+        ("backfill_assets", "requirements.lock"),
+        ("backfill_assets_tests", "requirements-dev.lock"),
+    ],
+)
+def test_every_package_that_the_code_imports_comes_with_the_lock(package: str, lock: str) -> None:
+    """What merely happens to be installed here is missing on the next machine."""
+    pins = re.findall(r"^([A-Za-z0-9._-]+)(?:\[.*?\])?==", (ROOT / lock).read_text(), re.M)
+    locked = {_plain(name) for name in pins}
+    sources = packages_distributions()
+    imported = {name for path in (ROOT / package).rglob("*.py") for name in _imports(path)}
+    ours = {"backfill_assets", "backfill_assets_tests"}
+    astray = {
+        name
+        for name in imported - ours
+        if name in sources and locked.isdisjoint(map(_plain, sources[name]))
+    }
+    assert astray == set()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _imports(path: Path) -> set[str]:
+    """Return the top-level modules that a file imports anywhere in it."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found

@@ -17,13 +17,13 @@ from backfill_assets.demo.place import Place, prepared
 from backfill_assets.demo.servers import servers
 from backfill_assets.engines import open_engine
 from backfill_assets.errors import BackfillError
-from backfill_assets.sales.source import prepare
+from backfill_assets.sales.source import FIRST_DAY, LAST_DAY, prepare
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a demo and return the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
-    parser.add_argument("what", choices=["sales", "flights", "serve"])
+    parser.add_argument("what", nargs="?", choices=["sales", "flights", "serve"], default="sales")
     parser.add_argument(
         "--home",
         type=Path,
@@ -44,8 +44,17 @@ def main(arguments: list[str] | None = None) -> int:
         help="last day, which is loaded too",
     )
     given = parser.parse_args(arguments)
+    if not FIRST_DAY <= given.first <= given.last <= LAST_DAY:
+        parser.error(
+            f"the sample has the days {FIRST_DAY} to {LAST_DAY}; give --first and --last in that order"
+        )
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    signal.signal(signal.SIGTERM, _end)
+    for ending in (
+        signal.SIGTERM,
+        signal.SIGHUP,
+    ):  # a closed terminal must not leave servers behind
+        if signal.getsignal(ending) != signal.SIG_IGN:  # nohup
+            signal.signal(ending, _end)
     try:
         place = prepared(given.home)
         if given.what == "serve":
@@ -67,11 +76,12 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(place: Place, console: Console, port: int | None) -> int:
     """Keep the UI up until Ctrl-C."""
     console.print("Starting Dagster's webserver and daemon ...")
-    prepare(open_engine(place.url))
+    prepare(open_engine(place.url), console.print)
     with servers(place, port) as running:
         console.print(f"The UI is at {running.url} (process {os.getpid()}). Ctrl-C stops it.")
         while True:
-            time.sleep(3600)
+            running.must_be_alive()
+            time.sleep(1)
 
 
 def _end(*_: object) -> None:

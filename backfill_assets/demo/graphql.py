@@ -11,8 +11,10 @@ from typing import Any
 from backfill_assets.errors import BackfillError
 
 _READY = """{
-  instance { daemonHealth { allDaemonStatuses { daemonType required healthy } } }
-  repositoriesOrError { ... on RepositoryConnection { nodes { name } } }
+  instance { daemonHealth { allDaemonStatuses { daemonType healthy } } }
+  workspaceOrError { ... on Workspace { locationEntries {
+    name loadStatus locationOrLoadError { __typename ... on PythonError { message } }
+  } } }
 }"""
 _LAUNCH = """mutation Launch($params: LaunchBackfillParams!) {
   launchPartitionBackfill(backfillParams: $params) {
@@ -44,17 +46,21 @@ class Dagster:
         self.url = url
 
     def is_ready(self) -> bool:
-        """Tell whether the code location is loaded and the daemon's queue and backfills are alive."""
+        """Tell whether the code location is loaded and the daemon's queue and backfills are alive.
+
+        Raises `BackfillError` once Dagster has given up loading the location.
+        """
         try:
             found = self.ask(_READY)
-        except (OSError, ValueError, BackfillError):
+        except BackfillError:
             return False
+        locations = found["workspaceOrError"].get("locationEntries", [])
+        loaded = [entry for entry in locations if entry["loadStatus"] == "LOADED"]
+        for entry in loaded:
+            _refuse_unloadable(entry["name"], entry["locationOrLoadError"])
         daemons = found["instance"]["daemonHealth"]["allDaemonStatuses"]
-        alive = {d["daemonType"] for d in daemons if d["healthy"]}
-        return (
-            bool(found["repositoriesOrError"].get("nodes"))
-            and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
-        )
+        alive = {daemon["daemonType"] for daemon in daemons if daemon["healthy"]}
+        return bool(loaded) and {"QUEUED_RUN_COORDINATOR", "BACKFILL"} <= alive
 
     def launch(
         self,
@@ -109,6 +115,10 @@ class Dagster:
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:500]
             raise BackfillError("the webserver refused a question", said, "Read its log") from error
+        except (OSError, ValueError) as error:
+            raise BackfillError(
+                "the webserver gave no answer", str(error), "Read its log"
+            ) from error
         if found.get("errors"):
             raise BackfillError(
                 "the webserver did not understand a question",
@@ -116,3 +126,10 @@ class Dagster:
                 "Read its log",
             )
         return found["data"]
+
+
+def _refuse_unloadable(name: str, location: dict[str, Any] | None) -> None:
+    if location is not None and location["__typename"] == "PythonError":
+        raise BackfillError(
+            f"Dagster could not load {name}", location["message"], "Correct that and run this again"
+        )

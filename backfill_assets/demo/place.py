@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from backfill_assets.errors import DeclarationError
+from backfill_assets.settings import PREFIX
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,12 +34,12 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of every process of the demo; `time_zone` is that of their sessions."""
-        found = {
-            **os.environ,
-            "DAGSTER_HOME": str(self.dagster_home),
-            "BACKFILL_WAREHOUSE_URL": self.url,
-        }
+        """The environment of every process of the demo; `time_zone` is that of their sessions.
+
+        What is set for a warehouse or an instance of one's own must not lead the demo there.
+        """
+        found = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
+        found |= {"DAGSTER_HOME": str(self.dagster_home), f"{PREFIX}WAREHOUSE_URL": self.url}
         return found | ({"TZ": self.time_zone} if self.time_zone else {})
 
     def log(self, name: str) -> Path:

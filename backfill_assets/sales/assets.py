@@ -24,6 +24,7 @@ SALES_RAW = dg.AssetSpec(
     backfill_policy=TEN_DAYS_A_RUN,
     deps=[SALES_RAW],
     group_name="sales",
+    kinds={"sql"},
     code_version="1",
 )
 def fct_sales() -> Select:
@@ -50,6 +51,7 @@ def fct_sales() -> Select:
     metadata=table_metadata(DAILY_PRODUCT_SALES),
     backfill_policy=TEN_DAYS_A_RUN,
     group_name="sales",
+    kinds={"pandas"},
     code_version="1",
 )
 def daily_product_sales(fct_sales):

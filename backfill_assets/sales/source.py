@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.engines import Engine
+from backfill_assets.engines import Engine, Report
 from backfill_assets.writing.source import replace_source
 
 if TYPE_CHECKING:
@@ -131,9 +131,11 @@ def table_of(rows: list[tuple[Any, ...]]) -> pa.Table:
     )
 
 
-def prepare(engine: Engine) -> int:
+def prepare(engine: Engine, report: Report | None = None) -> int:
     """Make or complete `staging.sales_raw` and return its rows; one that is complete is left alone."""
-    data = table_of([row for day in days() for row in sales_of(day)])
-    with engine.session(who="the sample's source") as session:
+    import pyarrow as pa
+
+    data = pa.concat_tables(table_of(sales_of(day)) for day in days())
+    with engine.session(who="the sample's source", report=report) as session:
         replace_source(session, "sales_raw", COLUMNS, data, "sum(sale_id), max(loaded_at)")
     return data.num_rows

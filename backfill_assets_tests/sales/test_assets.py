@@ -12,7 +12,8 @@ import pytest
 from backfill_assets.engines import Engine, open_engine
 from backfill_assets.io_managers import DeleteInsertIOManager
 from backfill_assets.sales.assets import daily_product_sales, fct_sales
-from backfill_assets.sales.source import AWKWARD, prepare
+from backfill_assets.sales.source import AWKWARD, HOLIDAY, prepare
+from backfill_assets.sales.tables import DAILY_PRODUCT_SALES, FCT_SALES
 
 
 @pytest.fixture(params=["duckdb", "postgres"])
@@ -97,3 +98,14 @@ def test_the_holiday_is_rightly_empty_and_its_neighbours_are_not(
         )
     assert [key for key, _ in audited] == ["2026-05-24", "2026-05-25", "2026-05-26"]
     assert [rows > 0 for _, rows in audited] == [True, False, True]
+
+
+def test_the_holiday_launched_alone_makes_two_empty_tables_with_the_declared_columns(
+    request: pytest.FixtureRequest, engine: Engine
+) -> None:
+    """Pandas knows no types for no rows, so this is where a guess would show."""
+    load(request, HOLIDAY.isoformat(), HOLIDAY.isoformat())
+    with engine.session() as session:
+        for table in (FCT_SALES, DAILY_PRODUCT_SALES):
+            assert list(session.columns_of(table.qualified) or {}) == list(table.columns or {})
+            assert session.fetch(f"SELECT count(*) FROM {table.qualified}") == [(0,)]
