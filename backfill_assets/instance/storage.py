@@ -6,6 +6,7 @@ Stock YAML can name either and not choose between them, so dagster.yaml names th
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -42,14 +43,8 @@ class StorageChooser(DagsterStorage, ConfigurableClass):
 
 
 def _home() -> str:
-    home = os.environ.get("DAGSTER_HOME", "").strip()
-    if not home:
-        raise DeclarationError(
-            "Dagster's storage cannot be chosen",
-            f"neither DAGSTER_HOME nor {VARIABLE} is set",
-            "Set DAGSTER_HOME to a folder, for example: export DAGSTER_HOME=$PWD/.dagster",
-        )
-    return home
+    """Return Dagster's home; `dagster dev` in a checkout has none, and gets a folder that stays."""
+    return os.environ.get("DAGSTER_HOME", "").strip() or str(Path.cwd() / ".dagster")
 
 
 def _postgres(inst_data: Any, url: str) -> DagsterStorage:

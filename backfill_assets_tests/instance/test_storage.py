@@ -105,11 +105,15 @@ def test_a_server_that_is_away_is_one_sentence_without_the_password(
     assert "s3cret" not in str(refused.value)
 
 
-def test_without_a_home_and_without_a_url_it_is_said_what_to_set(
+def test_without_a_home_history_stays_in_a_folder_of_the_checkout(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from backfill_assets.instance.storage import StorageChooser
-
+    """As `dagster dev` runs it: an instance without DAGSTER_HOME, from the dagster.yaml where one stands."""
     monkeypatch.delenv("DAGSTER_HOME")
-    with pytest.raises(DeclarationError, match="DAGSTER_HOME"):
-        StorageChooser.from_config_value(None, {})
+    monkeypatch.chdir(home)
+    for _ in range(2):
+        with dg.DagsterInstance.from_config(str(home)) as instance:
+            runs = len(instance.get_runs())
+            one_run_of(instance)
+    assert runs == 1
+    assert (home / ".dagster" / "history" / "runs.db").exists()
