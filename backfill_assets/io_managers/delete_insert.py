@@ -85,10 +85,12 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                     )
                     progress.after(done)
                 sessions.release()  # for the same reason
-        except Exception as error:
+        except BaseException as error:  # a run that is terminated keeps its days too
             if len(target.slices) == 1 or (not done and isinstance(error, BadRows)):
                 raise  # the sentence says it all, and for a stray row that no day was begun
             keep(context, target, done, self.engine.spelling)
+            if not isinstance(error, Exception):
+                raise
             raise stopped(target, len(done), error) from error
         tell(context, target, done, self.engine.spelling)
 

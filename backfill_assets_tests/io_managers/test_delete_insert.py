@@ -124,6 +124,31 @@ def test_one_bad_day_keeps_the_days_before_it_and_a_relaunch_does_the_rest(
     assert warehouse.rows("SELECT count(*) FROM backfill.load_audit") == [(20,)]
 
 
+def test_a_run_that_is_terminated_keeps_and_shows_the_days_it_had_committed(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfill_assets.io_managers.computing._AHEAD_SLICES", 1)
+
+    def day(slice_):
+        if slice_.partition == "2026-05-04":
+            raise KeyboardInterrupt
+        return sales_of(slice_.partition)
+
+    @dg.asset(
+        partitions_def=DAYS,
+        key_prefix=["analytics"],
+        backfill_policy=ONE_RUN,
+        metadata={"partition_expr": "sale_date", "partition_kind": "timestamp"},
+    )
+    def sales() -> PerSlice:
+        return PerSlice(day)
+
+    warehouse.run_range("2026-05-01", "2026-05-10", sales, ok=False)
+    done = warehouse.instance.get_materialized_partitions(sales.key)
+    assert sorted(done) == ["2026-05-01", "2026-05-02", "2026-05-03"]
+    assert warehouse.rows("SELECT count(DISTINCT sale_date) FROM analytics.sales") == [(3,)]
+
+
 def test_a_stray_row_in_a_frame_of_many_days_stops_the_run_before_the_first_day(
     warehouse: Warehouse,
 ) -> None:
