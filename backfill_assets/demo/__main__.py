@@ -49,11 +49,9 @@ def main(arguments: list[str] | None = None) -> int:
             f"the sample has the days {FIRST_DAY} to {LAST_DAY}; give --first and --last in that order"
         )
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 150)
-    for ending in (
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # a closed terminal must not leave servers behind
-        if signal.getsignal(ending) != signal.SIG_IGN:  # nohup
+    # a closed terminal must not leave servers behind, unless nohup says that it may
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:
             signal.signal(ending, _end)
     try:
         place = prepared(given.home)

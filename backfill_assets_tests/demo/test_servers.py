@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -85,6 +86,34 @@ def test_a_port_that_somebody_took_in_the_meantime_is_left_for_another(
             servers.servers(prepared(tmp_path), port=taken),
         ):
             pass
+
+
+def test_a_second_ctrl_c_while_a_server_is_stopped_ends_its_children_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stubborn = (
+        "import signal, subprocess, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "subprocess.Popen(['sleep', '60']); print('up', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", stubborn], stdout=subprocess.PIPE, start_new_session=True
+    ) as server:
+        assert server.stdout is not None
+        server.stdout.readline()
+        answers = iter([KeyboardInterrupt()])
+        really_wait = server.wait
+
+        def wait(timeout: float | None = None) -> int:
+            for answer in answers:
+                raise answer
+            return really_wait(timeout)
+
+        monkeypatch.setattr(server, "wait", wait)
+        with pytest.raises(KeyboardInterrupt):
+            servers._stop(server)
+        # its output ends when the last process that holds it has ended
+        assert server.stdout.read() == b""
+    assert server.returncode == -signal.SIGKILL
 
 
 def test_a_process_that_died_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
