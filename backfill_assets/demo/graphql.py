@@ -51,7 +51,8 @@ class Dagster:
         Raises `BackfillError` once Dagster has given up loading the location.
         """
         try:
-            found = self.ask(_READY)
+            # whoever has taken the port may never answer
+            found = self.ask(_READY, patience=5)
         except BackfillError:
             return False
         locations = found["workspaceOrError"].get("locationEntries", [])
@@ -102,15 +103,15 @@ class Dagster:
         ]
         return next((str(text).strip() for text in said if text), "")
 
-    def ask(self, query: str, **variables: Any) -> dict[str, Any]:
-        """Ask one question; errors of the schema are raised."""
+    def ask(self, query: str, *, patience: float = 60, **variables: Any) -> dict[str, Any]:
+        """Ask one question, with `patience` in seconds; errors of the schema are raised."""
         request = urllib.request.Request(
             f"{self.url}/graphql",
             data=json.dumps({"query": query, "variables": variables}).encode(),
             headers={"Content-Type": "application/json"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=patience) as answer:
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             said = error.read().decode(errors="replace")[:500]
