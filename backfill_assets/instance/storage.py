@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
+from filelock import FileLock
 
 from backfill_assets.errors import DeclarationError, Unreachable, without_secrets
 
@@ -38,8 +39,15 @@ class StorageChooser(DagsterStorage, ConfigurableClass):
         """Return the storage that the environment asks for."""
         url = os.environ.get(VARIABLE, "").strip()
         if not url:
-            return DagsterSqliteStorage.from_config_value(inst_data, {"base_dir": _home()})
+            return _sqlite(inst_data, Path(_home()))
         return _postgres(inst_data, url)
+
+
+def _sqlite(inst_data: Any, home: Path) -> DagsterStorage:
+    """Open the databases in `home`, one process at a time: two that make them at once break them for good."""
+    home.mkdir(parents=True, exist_ok=True)
+    with FileLock(home / "storage.lock"):
+        return DagsterSqliteStorage.from_config_value(inst_data, {"base_dir": str(home)})
 
 
 def _home() -> str:

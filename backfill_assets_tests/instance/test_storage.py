@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 
@@ -44,6 +46,19 @@ def test_dagster_yaml_works_as_it_stands_and_keeps_runs_in_sqlite(home: Path) ->
         assert isinstance(instance.run_storage, SqliteRunStorage)
         assert one_run_of(instance).is_success
     assert (home / "history" / "runs.db").exists()
+
+
+def test_processes_that_start_together_on_a_new_home_make_its_databases_once(home: Path) -> None:
+    """As a webserver and a daemon do; made twice at once, they would ask for a repair for ever after."""
+    code = "import dagster; i = dagster.DagsterInstance.get(); i.get_runs(); i.get_asset_keys(); i.dispose()"
+    together = [
+        subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    said = [process.communicate()[1] for process in together]
+    assert [process.returncode for process in together] == [0, 0, 0, 0], said
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert one_run_of(instance).is_success
 
 
 def test_one_variable_moves_runs_and_events_to_postgres(
