@@ -1,7 +1,7 @@
 # Needs Python 3.10 to 3.13 with pip and venv, and make. Everything else is installed into .venv.
 PYTHON ?= python3
 PY := .venv/bin/python
-# installing compiles nothing and asks nothing; versions and hashes come from the lock files
+# installing needs no compiler; every version and hash comes from the lock files
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -13,19 +13,37 @@ help: ## list what can be made
 setup: .venv/.run ## install what the demos need into .venv
 setup-dev: .venv/.dev ## install what tests and checks need as well
 
+SUPPORTED := import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))
+
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || \
+	@$(PYTHON) -c '$(SUPPORTED)' || \
 	  { echo "This needs Python 3.10 to 3.13, and $(PYTHON) is another. Set it, for example: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv .venv
 
+# a .venv that was made by hand, or half made, may hold another Python or no pip
+define READY
+@$(PY) -c '$(SUPPORTED)' || \
+  { echo "This needs Python 3.10 to 3.13, and .venv holds another. Remove .venv and run make again."; exit 1; }
+@$(PY) -c 'import pip' 2>/dev/null || $(PY) -m ensurepip >/dev/null || \
+  { echo ".venv has no pip, and $(PY) brings none. Install your system's python3-venv, remove .venv and run make again."; exit 1; }
+endef
+
+# what builds a source package (the flights, and this one) is locked too, so it is there before anything is built
+define INSTALL
+awk '/^[^ ]/ { keep = /^(packaging|setuptools|wheel)==/ } keep' $(1) >.venv/.build
+$(PIP) --require-hashes -r .venv/.build
+$(PIP) --require-hashes --no-build-isolation -r $(1)
+$(PIP) --no-deps --no-build-isolation -e .
+endef
+
 .venv/.run: requirements.lock pyproject.toml | .venv/bin/python
-	$(PIP) --require-hashes -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation -e .
+	$(READY)
+	$(call INSTALL,requirements.lock)
 	@touch $@
 
 .venv/.dev: requirements-dev.lock pyproject.toml | .venv/bin/python
-	$(PIP) --require-hashes -r requirements-dev.lock
-	$(PIP) --no-deps --no-build-isolation -e .
+	$(READY)
+	$(call INSTALL,requirements-dev.lock)
 	@touch $@ .venv/.run
 
 demo: setup ## backfill May 2026 of the sample, and show what came of each day

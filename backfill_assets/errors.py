@@ -83,7 +83,9 @@ class MissingDriver(BackfillError, ImportError):
     """A package that this warehouse or feature needs is not installed."""
 
 
-_PASSWORD = re.compile(r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)\S*(?=@)", re.IGNORECASE)
+_PASSWORD = re.compile(
+    r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)(?!password@)\S*(?=@)", re.IGNORECASE
+)
 _OPTION = re.compile(
     r"(?P<head>\b\w*(?:password|passwd|passphrase|passcode|token|secret|private_key)\s*=\s*)"
     r"(?:'[^']*'|\"[^\"]*\"|[^\s&;]+)",

@@ -45,6 +45,7 @@ def test_a_password_is_never_shown(text: str) -> None:
     [
         "duckdb:////data/warehouse.duckdb",
         "postgresql://ana@host/db",
+        "write postgresql://user:password@host/db, as in the docs",
         "the key (id)=(7) is there twice",
         "at 10:30@noon",
     ],

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
+import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
@@ -47,6 +51,30 @@ def test_every_make_target_that_a_page_names_is_there(page: str) -> None:
     assert {first or second for first, second in named} <= targets
 
 
+def test_a_wheel_carries_models_and_settings_and_neither_tests_nor_leavings(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "backfill_assets", source / "backfill_assets", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    dbt = source / "backfill_assets" / "dbt_project"
+    for wanted in ("sample_only.yml", "models/marts/sample_only.sql", "seeds/sample_only.csv"):
+        (dbt / wanted).parent.mkdir(parents=True, exist_ok=True)
+        (dbt / wanted).write_text("")
+    for leaving in ("target/run/written_by_dbt.sql", "logs/written_by_dbt.yml"):
+        (dbt / leaving).parent.mkdir(parents=True, exist_ok=True)
+        (dbt / leaving).write_text("")
+
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, "--no-build-isolation", "-w", tmp_path, source], check=True)
+
+    (wheel,) = tmp_path.glob("*.whl")
+    held = zipfile.ZipFile(wheel).namelist()
+    assert sum("sample_only" in name for name in held) == 3
+    assert "backfill_assets/writing/rewrite.py" in held
+    assert [name for name in held if "_tests" in name or "written_by_dbt" in name] == []
+
+
 def test_duckdb_is_a_version_that_loses_no_commit() -> None:
     """2.0.0 and 2.0.1 read the file's header before they lock it (docs/decisions/0001)."""
     assert (1, 5, 5) <= number(version("duckdb")) < (2, 0, 0)
@@ -54,6 +82,20 @@ def test_duckdb_is_a_version_that_loses_no_commit() -> None:
 
 def test_dbt_is_a_version_that_downloads_nothing_when_it_is_installed() -> None:
     assert (1, 11) <= number(version("dbt-core"))[:2] < (1, 12)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_python_3_10_gets_the_last_sqlglot_that_it_need_not_compile(lock: str) -> None:
+    """dagster-dbt asks for its compiled part, which has had no wheel for 3.10 since 30.26."""
+    text = (ROOT / lock).read_text()
+    pins = re.findall(r"^sqlglotc==(\S+) ; python_full_version < '3\.11'", text, re.M)
+    assert [number(pin) < (30, 26) for pin in pins] == [True]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_builds_a_source_package_is_locked_like_the_rest(lock: str) -> None:
+    pinned = set(re.findall(r"^([a-z0-9-]+)==", (ROOT / lock).read_text(), re.M))
+    assert "setuptools" in pinned
 
 
 def test_nothing_in_the_repository_names_a_registry() -> None:

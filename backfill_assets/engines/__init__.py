@@ -23,7 +23,10 @@ def open_engine(url: str) -> Engine:
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in ENGINES:
         raise DeclarationError(
-            f"the warehouse URL {without_secrets(url)!r} cannot be used",
+            # without a scheme nobody knows where its password ends, so none of it is shown
+            f"the warehouse URL {without_secrets(url)!r} cannot be used"
+            if separator
+            else "the warehouse URL cannot be used",
             f"it begins with none of {', '.join(f'{name}://' for name in ENGINES)}",
             "Write for example duckdb:///warehouse.duckdb or postgresql://user@host/database",
         )

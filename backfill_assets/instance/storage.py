@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from dagster._core.storage.base_storage import DagsterStorage
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage
 from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from filelock import FileLock
 
-from backfill_assets.errors import DeclarationError, Unreachable, without_secrets
+from backfill_assets.errors import DeclarationError, Unreachable
 
 VARIABLE = "BACKFILL_DAGSTER_PG_URL"
 _SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "postgres")
@@ -56,18 +55,12 @@ def _home() -> str:
 
 
 def _postgres(inst_data: Any, url: str) -> DagsterStorage:
-    if urlsplit(url).scheme not in _SCHEMES:
-        raise DeclarationError(
-            f"{VARIABLE}={without_secrets(url)!r} cannot be used",
-            "it is no PostgreSQL URL",
-            "Write postgresql://user:password@host:5432/database, or unset it for SQLite",
-        )
+    rest, shown = _address(url)
     from dagster_postgres import DagsterPostgresStorage
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import SQLAlchemyError
 
     # under psycopg 3, which SQLAlchemy 2.1 takes for the plain name, Dagster's NOTIFY is a syntax error
-    _, _, rest = url.partition("://")
     settings: Any = {
         "postgres_url": f"postgresql+psycopg2://{rest}",
         "should_autocreate_tables": True,
@@ -76,10 +69,45 @@ def _postgres(inst_data: Any, url: str) -> DagsterStorage:
         return DagsterPostgresStorage.from_config_value(inst_data, settings)
     except (SQLAlchemyError, DagsterPostgresException) as error:
         raise Unreachable(
-            f"Dagster's storage at {without_secrets(url)} cannot be opened",
+            f"Dagster's storage at {shown} cannot be opened",
             _reason(error),
             f"Correct {VARIABLE} or start that server; unset it for SQLite",
         ) from None
+
+
+def _address(url: str) -> tuple[str, str]:
+    """Return what follows the scheme, and what of it may be shown; refuse what the driver would misread.
+
+    A URL that is not understood is not shown at all, since nobody knows where its password ends.
+    """
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
+    scheme, separator, rest = url.partition("://")
+    if not separator:
+        raise _unusable("it has no ://")
+    if scheme.lower() not in _SCHEMES:
+        raise _unusable(f"{scheme}:// is not PostgreSQL")
+    try:
+        parsed = make_url(f"postgresql://{rest}")
+    except (ValueError, ArgumentError):
+        raise _unusable("its host and port cannot be read") from None
+    if "@" in (parsed.host or ""):
+        raise _unusable(
+            "it has more than one @; inside a user name or a password, @ is written %40"
+        )
+    # a socket's folder stands among the options
+    asked = {name: value for name, value in parsed.query.items() if name in ("host", "port")}
+    place = parsed.set(username=None, password=None, query=asked)
+    return rest, place.render_as_string()
+
+
+def _unusable(why: str) -> DeclarationError:
+    return DeclarationError(
+        f"{VARIABLE} cannot be used",
+        why,
+        "Write user:password@host:5432/database behind postgresql://, or unset it for SQLite",
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from backfill_assets.errors import DeclarationError, MissingTable, Unreachable
     [
         ("oracle://ana:s3cret@host/db", "begins with none of"),
         ("warehouse.duckdb", "begins with none of"),
+        ("ana:s3cret@host/db", "begins with none of"),
         ("", "begins with none of"),
         ("duckdb://", "names no file"),
         ("duckdb:///", "names no file"),

@@ -81,6 +81,17 @@ def test_dagster_yaml_is_loaded_without_a_warning(home: Path) -> None:
             assert not instance.nux_enabled
 
 
+def test_postgres_is_not_imported_until_it_is_asked_for(home: Path) -> None:
+    code = (
+        "import os, sys, dagster as dg\n"
+        "with dg.DagsterInstance.from_config(os.environ['DAGSTER_HOME']) as instance:\n"
+        "    instance.get_runs()\n"
+        "print(sorted({'dagster_postgres', 'psycopg2'} & set(sys.modules)))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
 def test_three_backfill_runs_at_once_leave_room_for_the_daily_run(home: Path) -> None:
     with dg.DagsterInstance.from_config(str(home)) as instance:
         queue = instance.get_concurrency_config().run_queue_config
@@ -94,26 +105,40 @@ def test_limits_stand_where_a_coordinator_may_change_them() -> None:
     assert "concurrency" not in yaml.safe_load((ROOT / "dagster.yaml").read_text())
 
 
-@pytest.mark.parametrize("url", ["mysql://ana:s3cret@host/db", "no url at all", "sqlite:///x"])
-def test_a_url_of_another_database_is_refused_without_its_password(
-    home: Path, monkeypatch: pytest.MonkeyPatch, url: str
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("mysql://ana:s3cret@host/db", "mysql:// is not PostgreSQL"),
+        ("sqlite:///x", "sqlite:// is not PostgreSQL"),
+        ("no url at all", "no ://"),
+        ("ana:s3cret@host/db", "no ://"),
+        ("postgresql://ana:s3cret@host:port/db", "host and port"),
+        ("postgresql://ana:s3cret@[::1/db", "host and port"),
+        ("postgresql://ana:an@s3cret@host/db", "written %40"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_without_its_password(
+    home: Path, monkeypatch: pytest.MonkeyPatch, url: str, why: str
 ) -> None:
     monkeypatch.setenv(VARIABLE, url)
     with (
-        pytest.raises(DeclarationError, match="no PostgreSQL URL") as refused,
+        pytest.raises(DeclarationError, match=why) as refused,
         dg.DagsterInstance.from_config(str(home)) as instance,
     ):
         instance.get_runs()
     assert "s3cret" not in str(refused.value)
     assert VARIABLE in str(refused.value)
+    assert "user:password@host:5432/database" in str(refused.value)
 
 
 def test_a_server_that_is_away_is_one_sentence_without_the_password(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "postgresql://ana:s3cret@127.0.0.1:1/dagster?connect_timeout=2")
+    monkeypatch.setenv(
+        VARIABLE, "postgresql://ana:a s3cret/s3cret@127.0.0.1:1/dagster?sslpassword=s3cret"
+    )
     with (
-        pytest.raises(Unreachable, match="cannot be opened") as refused,
+        pytest.raises(Unreachable, match="127.0.0.1:1/dagster cannot be opened") as refused,
         dg.DagsterInstance.from_config(str(home)) as instance,
     ):
         instance.get_runs()
