@@ -54,13 +54,17 @@ SPELLING = Spelling(
     try_cast="TRY_CAST({value} AS {type})",
     case_sensitive=False,
     longest_name=10_000,
-    # the last block of such a table is written again with every row, and choosing a compression each time
-    # would cost more than all else that a small slice does
+    # with every row the last block of each column is written again: 24 of them would cost as much as the slice
+    # itself, and so would choosing their compression each time
     log_column="{type} USING COMPRESSION uncompressed",
+    log_field="({column} ->> '{name}')",
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
 _CONNECT_POLL_SECONDS = 0.2
+# from here on several threads are worth waking: DuckDB shares out row groups of 122,880 rows
+_WIDE_ROWS = 500_000
+_WIDE_BYTES = 2**30
 
 
 class DuckDBEngine:
@@ -119,12 +123,14 @@ class DuckDBSession(Transactions):
         self._turn = contextlib.ExitStack()
         self._file: OpenFile | None = None
         self._transactions = 0
+        self._frames: set[str] = set()
 
     def open(self) -> None:
         """Take a turn, then connect: DuckDB itself must never find two of us at the file."""
         self._turn.enter_context(self._queue.turn(self._who, self._report))
         self._file = self._connect()
-        self.execute("SET TimeZone = 'UTC'")
+        if self._engine.file.stat().st_size >= _WIDE_BYTES:
+            self._widen()
 
     def close(self) -> None:
         """Close the connection (an open transaction is rolled back), then end the turn."""
@@ -150,8 +156,13 @@ class DuckDBSession(Transactions):
 
         return self._guarded(run)
 
-    def define(self, sql: str) -> None:
-        self.execute(sql)
+    def define(self, *statements: str) -> None:
+        try:
+            self.execute("; ".join(("BEGIN TRANSACTION", *statements, "COMMIT")))
+        except BackfillError:
+            with contextlib.suppress(BackfillError):
+                self.execute("ROLLBACK")
+            raise
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
         return self._guarded(lambda: self._open_connection.execute(sql).fetchall())
@@ -172,18 +183,30 @@ class DuckDBSession(Transactions):
         return {column[0]: str(column[1]) for column in shape}
 
     def stage_arrow(self, name: str, data: pa.Table) -> str:
+        if data.num_rows >= _WIDE_ROWS:
+            self._widen()
         self._guarded(lambda: self._open_connection.register(name, data))
+        self._frames.add(name)
         return quoted(SPELLING, name)
 
     def stage_select(self, name: str, sql: str) -> str:
+        self._widen()  # it may read anything, files elsewhere too
         relation = quoted(SPELLING, name)
         self.execute(f"CREATE TEMPORARY TABLE {relation} AS {sql}")
         return f"temp.{relation}"
 
     def drop_stage(self, name: str) -> None:
-        if self._file is not None:
+        if self._file is None:
+            return
+        if name in self._frames:
+            self._frames.remove(name)
             self._guarded(lambda: self._open_connection.unregister(name))
+        else:
             self.execute(f"DROP TABLE IF EXISTS temp.{quoted(SPELLING, name)}")
+
+    def _widen(self) -> None:
+        if self._file is not None:
+            self._guarded(self._file.widen)
 
     def _begin(self) -> None:
         self._choose_checkpoint()

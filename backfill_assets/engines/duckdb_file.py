@@ -2,6 +2,8 @@
 
 Starting DuckDB costs several times what attaching a file does, so each process starts it once. Detaching
 closes the file like closing a connection would: checkpointed, unlocked, free for any other program.
+
+One thread does the work until somebody asks for more: waking the others costs more than they save on a small slice.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class OpenFile:
 
         self._name = f"{file.stem}_db" if file.stem.lower() in _RESERVED else file.stem
         self._attached = True
+        self._widened = "threads" in settings
+        self._narrow_again = False
         self.connection = _instance(file, settings).cursor()
         try:
             mode = " (READ_ONLY)" if read_only else ""
@@ -41,17 +45,26 @@ class OpenFile:
             if "Unique file handle conflict" not in str(error):
                 raise
             # this very process has the file open by itself: DuckDB shares that instance with us, safely
-            self._attached = False
+            self._attached, self._widened = False, True
             self.connection = duckdb.connect(str(file), read_only=read_only, config=dict(settings))
+            self.connection.execute("SET TimeZone = 'UTC'")
         except BaseException:
             self.connection.close()
             raise
+
+    def widen(self) -> None:
+        """Let all cores work, until the file is closed; not where the settings say how many threads."""
+        if not self._widened:
+            self.connection.execute("RESET threads")
+            self._widened = self._narrow_again = True
 
     def close(self) -> None:
         """Roll back what is open and let go of the file."""
         import duckdb
 
         try:
+            if self._narrow_again:
+                self.connection.execute("SET threads = 1")
             if self._attached:
                 with contextlib.suppress(duckdb.TransactionException):
                     self.connection.execute("ROLLBACK")
@@ -65,11 +78,12 @@ def _instance(file: Path, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnect
     """Return this process's instance for `file`; a forked child starts its own, threads do not survive a fork."""
     import duckdb
 
-    config = {"temp_directory": f"{file}.tmp", **settings}
+    config = {"temp_directory": f"{file}.tmp", "threads": "1", **settings}
     key = (os.getpid(), str(file.absolute()), *sorted(config.items()))
     with _guard:
         if key not in _instances:
             _instances[key] = duckdb.connect(":memory:", config=dict(config))
+            _instances[key].execute("SET GLOBAL TimeZone = 'UTC'")
         return _instances[key]
 
 

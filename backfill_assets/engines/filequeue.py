@@ -52,7 +52,8 @@ class FileQueue:
             # only a courtesy to those who wait; a full disk may be read
             with contextlib.suppress(OSError):
                 note = {"pid": os.getpid(), "who": who, "since": time.time()}
-                self._holder.write_text(json.dumps(note))
+                with open(self._holder, "wb", buffering=0) as file:
+                    file.write(json.dumps(note).encode())
             yield
         finally:
             self._lock.release()

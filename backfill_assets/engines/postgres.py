@@ -174,7 +174,11 @@ class PostgresSession(Transactions):
         with self._guarded():
             return self._run(sql).rowcount
 
-    def define(self, sql: str) -> None:
+    def define(self, *statements: str) -> None:
+        for statement in statements:
+            self._define(statement)
+
+    def _define(self, sql: str) -> None:
         """Run DDL, asking again and again: whoever waits to have a table alone keeps all readers waiting behind."""
         patience = _milliseconds(min(_DDL_PATIENCE_SECONDS, self._engine.wait_seconds))
         until = time.monotonic() + self._engine.wait_seconds

@@ -33,6 +33,8 @@ class Spelling:
     `case_sensitive`: whether two quoted names that differ in case are two names.
     `longest_name`: bytes of the longest identifier that is not cut off.
     `log_column`: the column `{type}` of a table that grows by one row at a time.
+    `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
+    few columns; None where a column costs nothing.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -46,6 +48,7 @@ class Spelling:
     case_sensitive: bool
     longest_name: int
     log_column: str = "{type}"
+    log_field: str | None = None
     index: str | None = None
 
 
@@ -74,7 +77,7 @@ class Session(Protocol):
         """Run one statement and return the number of rows it touched (-1 where none is told)."""
         ...
 
-    def define(self, sql: str) -> None:
+    def define(self, *statements: str) -> None:
         """Run DDL of the `IF NOT EXISTS` kind outside a transaction; losing a race to its twin is no error."""
         ...
 

@@ -39,7 +39,7 @@ def arrow_of(frame: Any, whose: str) -> pa.Table:
             "Name each column once",
         )
     try:
-        return pa.Table.from_pandas(frame, preserve_index=False).rename_columns(names)
+        return pa.Table.from_pandas(frame, preserve_index=False, nthreads=1).rename_columns(names)
     except (
         pa.ArrowInvalid,
         pa.ArrowTypeError,

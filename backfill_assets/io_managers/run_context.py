@@ -44,6 +44,14 @@ def step_of(context: dg.OutputContext):
 
 
 def _step_started(step) -> datetime | None:
-    stats = step.instance.get_run_step_stats(step.run_id, [step.step.key])
-    started = stats[0].start_time if stats else None
-    return datetime.fromtimestamp(started, timezone.utc) if started else None
+    """Return when this attempt at the step began; a retry reads its source again."""
+    began = {dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_RESTARTED}
+    # the last one is this step's, unless others run beside it
+    for limit in (1, None):
+        records = step.instance.get_records_for_run(
+            step.run_id, of_type=began, limit=limit, ascending=False
+        ).records
+        for record in records:
+            if record.event_log_entry.step_key == step.step.key:
+                return datetime.fromtimestamp(record.event_log_entry.timestamp, timezone.utc)
+    return None

@@ -1,7 +1,8 @@
 """`load_audit`: one row per replaced slice, written in the transaction that replaced it.
 
 Its columns are the fields of `Load`. The table is made on first use, and may be made beforehand with
-`AuditTable.definition` for roles that may not create tables.
+`AuditTable.definition` for roles that may not create tables. Where an engine pays for each column of a small
+write, the rows are kept in `load_audit_entries`, most fields as JSON, and `load_audit` is a view of it.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ _TYPES = {
     "float": "DOUBLE PRECISION",
     "str": "TEXT",
 }
+_TYPE_OF = {field.name: str(field.type).split(" ")[0] for field in fields(Load)}
+# the columns of `load_audit_entries`, apart from `entry`, which holds the other fields
+_ASKED = ("audit_id", "table_name", "source_read_at")
 # what each slice asks of it: who read later than I did, and is my row there
 _INDEXES = (("table_name", "source_read_at"), ("audit_id",))
 
@@ -76,25 +80,40 @@ class AuditTable:
     name: str = "load_audit"
 
     def relation(self, spelling: Spelling) -> str:
-        """Return the table's quoted name."""
+        """Return the quoted name of what has the fields of `Load` as its columns, to be read."""
         return qualified(spelling, Table(self.name, schema=self.schema))
 
     def definition(self, spelling: Spelling) -> list[str]:
         """Return the statements that make the table, for whoever may run them."""
-        columns = ", ".join(
-            f"{quoted(spelling, field.name)} {_column_type(str(field.type), spelling)}"
-            for field in fields(Load)
-        )
+        stored = _ASKED if spelling.log_field else tuple(_TYPE_OF)
+        columns = [
+            f"{quoted(spelling, name)} {spelling.log_column.format(type=_type(name, spelling))}"
+            for name in stored
+        ]
+        if spelling.log_field:
+            columns.append(f"entry {spelling.log_column.format(type='TEXT')}")
         return [
             f"CREATE SCHEMA IF NOT EXISTS {quoted(spelling, self.schema)}",
-            f"CREATE TABLE IF NOT EXISTS {self.relation(spelling)} ({columns})",
+            f"CREATE TABLE IF NOT EXISTS {self.stored(spelling)} ({', '.join(columns)})",
             *(self._index(spelling, *names) for names in _INDEXES if spelling.index is not None),
+            *([self._view(spelling)] if spelling.log_field else []),
         ]
+
+    def stored(self, spelling: Spelling) -> str:
+        """Return the quoted name of the table that the rows are written to."""
+        name = f"{self.name}_entries" if spelling.log_field else self.name
+        return qualified(spelling, Table(name, schema=self.schema))
+
+    def _view(self, spelling: Spelling) -> str:
+        columns = ", ".join(
+            f"{_field(spelling, name)} AS {quoted(spelling, name)}" for name in _TYPE_OF
+        )
+        return f"CREATE VIEW IF NOT EXISTS {self.relation(spelling)} AS SELECT {columns} FROM {self.stored(spelling)}"
 
     def _index(self, spelling: Spelling, *names: str) -> str:
         return str(spelling.index).format(
             name=quoted(spelling, f"{self.name}_{names[-1]}"),
-            table=self.relation(spelling),
+            table=self.stored(spelling),
             columns=listed(spelling, names),
         )
 
@@ -102,7 +121,7 @@ class AuditTable:
         """Make the table if it is not there; say the statements to run where the role may not."""
         if self in _seen.setdefault(session, set()):
             return
-        if session.columns_of(self.relation(session.spelling)) is not None:
+        if session.columns_of(self.stored(session.spelling)) is not None:
             _seen[session].add(self)
             return
         schema, *others = self.definition(session.spelling)
@@ -111,12 +130,14 @@ class AuditTable:
 
     def record(self, session: Session, load: Load) -> None:
         """Insert the row; belongs inside the transaction of the slice."""
-        names = ", ".join(quoted(session.spelling, field.name) for field in fields(Load))
-        values = ", ".join(
-            _literal(session.spelling, getattr(load, field.name)) for field in fields(Load)
-        )
+        spelling = session.spelling
+        values = {name: getattr(load, name) for name in _TYPE_OF}
+        if spelling.log_field:
+            rest = {name: values.pop(name) for name in _TYPE_OF if name not in _ASKED}
+            values["entry"] = _packed(rest)
+        literals = ", ".join(_literal(spelling, value) for value in values.values())
         session.execute(
-            f"INSERT INTO {self.relation(session.spelling)} ({names}) VALUES ({values})"
+            f"INSERT INTO {self.stored(spelling)} ({listed(spelling, values)}) VALUES ({literals})"
         )
 
     def newer_read(
@@ -124,16 +145,17 @@ class AuditTable:
     ) -> tuple[str, datetime] | None:
         """Return run and source read time of the newest committed load, if it read later than `read_at`."""
         spelling = session.spelling
-        found = session.fetch(
-            f"SELECT run_id, source_read_at FROM {self.relation(spelling)} WHERE {_overlapping(spelling, slice_)}"
-            f" AND source_read_at > {instant(spelling, read_at)} ORDER BY source_read_at DESC LIMIT 1"
+        later = session.fetch(
+            f"SELECT {_field(spelling, 'run_id')}, source_read_at FROM {self.stored(spelling)}"
+            f" WHERE {_overlapping(spelling, slice_)} AND source_read_at > {instant(spelling, read_at)}"
         )
-        return (str(found[0][0]), found[0][1]) if found else None
+        # few or none: sorting here costs less than having an engine plan it
+        return max(((str(run), at) for run, at in later), key=lambda load: load[1], default=None)
 
     def must_hold(self, session: Session, load: Load) -> None:
         """Raise unless the row is there after the commit: a COMMIT that returns proves nothing."""
         found = session.fetch(
-            f"SELECT count(*) FROM {self.relation(session.spelling)} WHERE audit_id = {text(session.spelling, load.audit_id)}"
+            f"SELECT count(*) FROM {self.stored(session.spelling)} WHERE audit_id = {text(session.spelling, load.audit_id)}"
         )
         if found[0][0] != 1:
             raise WriteFailed(
@@ -144,14 +166,16 @@ class AuditTable:
 
 
 def _overlapping(spelling: Spelling, slice_: Slice) -> str:
+    dimensions, outcome = (_field(spelling, name) for name in ("dimensions", "outcome"))
     parts = [
         f"table_name = {text(spelling, slice_.table.qualified)}",
-        "outcome = 'committed'",
-        f"(dimensions = {text(spelling, dimensions_of(slice_))} OR dimensions = '{{}}')",
+        f"{outcome} = 'committed'",
+        f"({dimensions} = {text(spelling, dimensions_of(slice_))} OR {dimensions} = '{{}}')",
     ]
     if slice_.window is not None:
+        first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
         start, end = (instant(spelling, edge) for edge in (slice_.window.start, slice_.window.end))
-        parts.append(f"(window_start IS NULL OR (window_start < {end} AND window_end > {start}))")
+        parts.append(f"({first} IS NULL OR ({first} < {end} AND {last} > {start}))")
     return " AND ".join(parts)
 
 
@@ -160,11 +184,23 @@ def dimensions_of(slice_: Slice) -> str:
     return json.dumps(dict(slice_.fixed), sort_keys=True)
 
 
-def _column_type(annotation: str, spelling: Spelling) -> str:
+def _field(spelling: Spelling, name: str) -> str:
+    """Return a field of `Load` as it is read from what is stored, in its type."""
+    if spelling.log_field is None or name in _ASKED:
+        return quoted(spelling, name)
+    found = spelling.log_field.format(column="entry", name=name)
+    return found if _TYPE_OF[name] == "str" else f"CAST({found} AS {_type(name, spelling)})"
+
+
+def _packed(values: dict[str, object]) -> str:
+    told = {name: value for name, value in values.items() if value is not None}
+    return json.dumps(told, default=datetime.isoformat, ensure_ascii=False, separators=(",", ":"))
+
+
+def _type(name: str, spelling: Spelling) -> str:
     from sqlglot import exp
 
-    kind = exp.DataType.build(_TYPES[annotation.split(" ")[0]]).sql(dialect=spelling.dialect)
-    return spelling.log_column.format(type=kind)
+    return exp.DataType.build(_TYPES[_TYPE_OF[name]]).sql(dialect=spelling.dialect)
 
 
 def _literal(spelling: Spelling, value: object) -> str:

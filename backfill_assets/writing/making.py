@@ -21,8 +21,7 @@ def make(
             # some ask for the right to make a schema even where it is there; if it is not, the next one fails
             with contextlib.suppress(MissingRight):
                 session.define(schema)
-        for statement in statements:
-            session.define(statement)
+        session.define(*statements)
     except (MissingRight, MissingTable) as error:
         wanted = [schema, *statements] if schema else statements
         raise MissingRight(

@@ -31,6 +31,7 @@ def measure(folder: Path) -> Iterator[Ratio]:
     yield from _on_open_connections(folder)
     yield _opened_and_closed(folder)
     yield _long_table(folder)
+    yield _long_table_bare(folder)
 
 
 def _warehouse(folder: Path, name: str, days: int = 30, rows_a_day: int | None = None) -> Path:
@@ -98,9 +99,11 @@ def _long_table(folder: Path) -> Ratio:
         with engine.session() as session:
             _writer(session)()
             session.execute(
-                f"INSERT INTO backfill.load_audit BY NAME SELECT a.* REPLACE (a.window_start + to_days(CAST(n AS INTEGER))"
-                f" AS window_start, a.window_end + to_days(CAST(n AS INTEGER)) AS window_end,"
-                f" CAST(uuid() AS VARCHAR) AS audit_id) FROM backfill.load_audit AS a, range(1, {days}) AS days(n)"
+                "INSERT INTO backfill.load_audit_entries SELECT CAST(uuid() AS VARCHAR), 'analytics.fct_bench', e.source_read_at,"
+                " json_merge_patch(e.entry, json_object('partition_key', CAST(DATE '2026-05-01' + CAST(n AS INTEGER) AS VARCHAR),"
+                " 'window_start', CAST(DATE '2026-05-01' + CAST(n AS INTEGER) AS VARCHAR) || 'T00:00:00+00:00',"
+                " 'window_end', CAST(DATE '2026-05-02' + CAST(n AS INTEGER) AS VARCHAR) || 'T00:00:00+00:00'))"
+                f" FROM backfill.load_audit_entries AS e, range(1, {days}) AS days(n)"
             )
 
         def write(engine=engine) -> None:
@@ -111,3 +114,16 @@ def _long_table(folder: Path) -> Ratio:
     return compare(
         "a day in a table of 3,650 days against the same day in one of 30", *calls, wanted=1.2
     )
+
+
+def _long_table_bare(folder: Path) -> Ratio:
+    data, calls = rows_of(0), []
+    for name, days in (("long_bare.duckdb", 3650), ("short_bare.duckdb", 30)):
+        file = _warehouse(folder, name, days, 5000)
+
+        def write(file=file) -> None:
+            with duckdb.connect(str(file)) as connection:
+                bare(connection, data)
+
+        calls.append(write)
+    return compare("the bare transaction likewise", *calls, wanted=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import date, datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -17,8 +18,8 @@ from backfill_assets.errors import (
 )
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
-from backfill_assets.writing import Select
-from backfill_assets_tests.warehouses import Warehouse, at
+from backfill_assets.writing import Load, Select
+from backfill_assets_tests.warehouses import AUDIT, Warehouse, at
 
 DAY, HOLIDAY = date(2026, 5, 12), date(2026, 5, 1)
 COLUMN = SliceColumn("day", "date")
@@ -204,7 +205,7 @@ def test_a_select_that_was_overtaken_while_it_was_read_is_read_again(warehouse: 
             if not overtaken:
                 overtaken.append(True)
                 execute("INSERT INTO source VALUES (DATE '2026-05-12', 2)")
-                execute('UPDATE "backfill"."load_audit" SET source_read_at = now()')
+                execute(f"UPDATE {AUDIT.stored(session.spelling)} SET source_read_at = now()")
             return relation
 
         session.stage_select = staged_then_overtaken  # type: ignore[method-assign]
@@ -314,3 +315,15 @@ def test_the_audit_tells_which_day_was_rewritten_when_why_and_by_whom(warehouse:
     )  # fmt: skip
     assert (load.window_start, load.window_end) == (at("2026-05-12 00:00"), at("2026-05-13 00:00"))
     assert load.source_read_at <= load.started_at <= load.committed_at
+
+
+def test_every_field_of_the_audit_is_read_back_as_it_was_written(warehouse: Warehouse) -> None:
+    awkward = """O'Brien said: "\\ {all of it}"\n\tΩ 😀 -- $$ ; DROP TABLE x"""
+    load = warehouse.write(
+        SALES, "2026-05-12", rows(2), run_id="r1", reason=awkward, source_read_at=at("2026-05-13 04:05")
+    )  # fmt: skip
+    names = [field.name for field in dataclasses.fields(Load)]
+    found = warehouse.rows(f"SELECT {', '.join(names)} FROM backfill.load_audit")
+    assert [Load(**dict(zip(names, row, strict=True))) for row in found] == [load]
+    assert load.reason == awkward
+    assert load.cost is None

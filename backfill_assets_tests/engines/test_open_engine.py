@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 from backfill_assets.engines import open_engine
@@ -47,10 +49,28 @@ def test_making_an_engine_opens_nothing_and_imports_no_driver(tmp_path: Path) ->
 
 
 def test_settings_of_the_url_reach_duckdb(tmp_path: Path) -> None:
-    url = f"duckdb:///{tmp_path}/w.duckdb?threads=1&memory_limit=300MB"
+    url = f"duckdb:///{tmp_path}/w.duckdb?threads=3&memory_limit=300MB"
     with open_engine(url).session() as session:
-        assert session.fetch("SELECT current_setting('threads')") == [(1,)]
+        session.stage_select("stage", "SELECT 1")
+        assert session.fetch("SELECT current_setting('threads')") == [(3,)]
         assert session.fetch("SELECT current_setting('memory_limit')")[0][0].startswith("286")
+
+
+def test_all_cores_work_on_a_query_and_one_on_the_next_small_frame(tmp_path: Path) -> None:
+    engine, threads = (
+        open_engine(f"duckdb:///{tmp_path}/w.duckdb"),
+        "SELECT current_setting('threads')",
+    )
+    with duckdb.connect() as stock:
+        cores = stock.execute(threads).fetchall()
+    with engine.session() as session:
+        assert session.fetch(threads) == [(1,)]
+        session.stage_select("stage", "SELECT 1")
+        assert session.fetch(threads) == cores
+    with engine.session() as session:
+        assert session.fetch(threads) == [(1,)]
+        session.stage_arrow("stage", pa.table({"n": range(500_000)}))
+        assert session.fetch(threads) == cores
 
 
 def test_a_file_that_is_no_database_is_one_sentence(tmp_path: Path) -> None:
