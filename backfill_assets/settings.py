@@ -1,53 +1,165 @@
-"""Every environment variable that this code location reads: one name, one place, a type, a safe default."""
+"""Every environment variable that this code location reads: one name, one place, a type, a safe default, a sentence."""
 
 from __future__ import annotations
 
+import json
 import os
 from functools import lru_cache
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 
 from backfill_assets.errors import DeclarationError, without_secrets
 
 PREFIX = "BACKFILL_"
 
 
+def _from_json(value: object) -> object:
+    return json.loads(value) if isinstance(value, str) else value
+
+
 class Settings(BaseModel):
     """Read once, when the location loads; each field is the variable of that name behind the prefix."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     warehouse_url: str = Field(
         default="duckdb:///.demo/warehouse.duckdb",
         description="The warehouse that assets are written to; a relative file is looked for where the process runs.",
     )
+    lane_warehouse_url: str | None = Field(
+        default=None,
+        description="The same warehouse by another door, for the backfill lane: a role, warehouse or limits of its own.",
+    )
     audit_schema: str = Field(
         default="backfill", min_length=1, description="The schema of the audit table load_audit."
     )
+    dagster_pg_url: str | None = Field(
+        default=None,
+        description="PostgreSQL for Dagster's own runs and events; SQLite in DAGSTER_HOME without it.",
+    )
+    live_days: int = Field(
+        default=3,
+        ge=0,
+        le=3650,
+        description="A partition that ended more days ago than this is reprocessed in the backfill lane.",
+    )
+    require_reason: Literal["backfill", "always", "never"] = Field(
+        default="backfill",
+        description="Who must give a reason: backfills of slices that were loaded before, every run, or nobody.",
+    )
+    hold_seconds: float = Field(
+        default=600,
+        ge=0,
+        le=86_400,
+        description="How long a run that is under way waits at a slice for a pause to end, before it gives up.",
+    )
+    on_failure: Annotated[Literal["pause", "continue"] | int, Field(union_mode="left_to_right")] = (
+        Field(
+            default="pause",
+            description="What the first failure does to its backfill: pause it, nothing (continue), or pause it after so many.",
+        )
+    )
+    budget_seconds: float | None = Field(
+        default=None, gt=0, description="Warehouse seconds that one backfill may spend."
+    )
+    budget_rows: int | None = Field(
+        default=None, gt=0, description="Rows that one backfill may write."
+    )
+    budget_cost: float | None = Field(
+        default=None,
+        gt=0,
+        description="What one backfill may cost, in the engine's unit, where the engine tells it.",
+    )
+    alerts: str = Field(
+        default="",
+        description="Where alerts go: Apprise URLs (Slack, mail, PagerDuty, webhooks ...), separated by spaces.",
+    )
+    lane_executor: Literal["in_process", "multiprocess", "celery"] = Field(
+        default="in_process", description="How the steps of a backfill run are executed."
+    )
+    celery_broker: str | None = Field(
+        default=None,
+        description="The Celery broker of the backfill lane, for lane_executor=celery.",
+    )
+    celery_backend: str | None = Field(
+        default=None, description="Where Celery keeps results; the broker, if left out."
+    )
+    celery_queue: str = Field(
+        default="backfill", min_length=1, description="The Celery queue of the backfill lane."
+    )
+    lane_k8s_config: Annotated[dict[str, Any] | None, BeforeValidator(_from_json)] = Field(
+        default=None,
+        description="JSON for the tag dagster-k8s/config of backfill runs: their node pool, limits and so on.",
+    )
 
-    @field_validator("warehouse_url")
+    @field_validator("warehouse_url", "lane_warehouse_url")
     @classmethod
-    def _has_a_scheme(cls, value: str) -> str:
-        if "://" not in value:
+    def _has_a_scheme(cls, value: str | None) -> str | None:
+        if value is not None and "://" not in value:
             raise ValueError("is no URL; write for example duckdb:///warehouse.duckdb")
         return value
+
+    @field_validator("on_failure")
+    @classmethod
+    def _after_some(cls, value: str | int) -> str | int:
+        if isinstance(value, int) and value < 1:
+            raise ValueError("should be pause, continue or a number of failures from 1 on")
+        return value
+
+    @field_validator("celery_broker")
+    @classmethod
+    def _broker_has_a_scheme(cls, value: str | None) -> str | None:
+        if value is not None and "://" not in value:
+            raise ValueError("is no URL; write for example redis://host:6379/0")
+        return value
+
+    @property
+    def alert_urls(self) -> list[str]:
+        """The alert URLs one by one."""
+        return self.alerts.split()
+
+
+def variable(field: str) -> str:
+    """Return the environment variable of a field of `Settings`."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def is_set(field: str) -> bool:
+    """Tell whether the variable of a field holds anything."""
+    return bool(os.environ.get(variable(field), "").strip())
 
 
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """Return the settings; raise one `DeclarationError` that lists everything that is wrong with them."""
-    names = {name: f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     # pydantic-settings would do this too, as one more import that each run's process pays for
-    given = {field: os.environ[name] for field, name in names.items() if name in os.environ}
+    given = {
+        name: os.environ[variable(name)].strip()
+        for name, field in Settings.model_fields.items()
+        if variable(name) in os.environ and (is_set(name) or field.default is not None)
+    }
     try:
-        return Settings.model_validate(given)
+        found = Settings.model_validate(given)
     except ValidationError as error:
-        problems = [
-            f"{PREFIX}{'.'.join(map(str, problem['loc'])).upper()} {problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors(include_url=False, include_input=False)
-        ]
-        raise DeclarationError(
-            "the settings cannot be used",
-            without_secrets("; ".join(problems)),
-            "Correct these environment variables and start again",
+        raise _wrong(
+            [
+                f"{variable('.'.join(map(str, problem['loc'][:1])))} {problem['msg'].removeprefix('Value error, ')}"
+                for problem in error.errors(include_url=False, include_input=False)
+            ]
         ) from None
+    if found.lane_executor == "celery" and not found.celery_broker:
+        raise _wrong(
+            [
+                f"{variable('celery_broker')} is not set, and {variable('lane_executor')}=celery needs it"
+            ]
+        )
+    return found
+
+
+def _wrong(problems: list[str]) -> DeclarationError:
+    return DeclarationError(
+        "the settings cannot be used",
+        without_secrets("; ".join(dict.fromkeys(problems))),
+        "Correct these environment variables and start again",
+    )

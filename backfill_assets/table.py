@@ -19,6 +19,8 @@ Bound = date | datetime | int | str
 
 KINDS: tuple[str, ...] = get_args(SliceKind)
 POLICIES: tuple[str, ...] = get_args(SchemaPolicy)
+SourceHistory = Literal["snapshot", "cdc"]
+HISTORIES: tuple[str, ...] = get_args(SourceHistory)
 _WHOLE_DAYS_ONLY = ("date", "int_yyyymmdd", "iso_text")
 
 
@@ -102,6 +104,9 @@ class Table:
     leaves new columns out and fills missing ones with NULL.
     `allow_empty`: whether a slice without rows is right: True, False, or the days (`YYYY-MM-DD`) on which it is.
     `max_shrink`: the largest share of its rows that a slice of `shrink_floor` rows or more may lose.
+    `source_days`: for how many days after a window its source still holds it (and, where `source_mutable` says
+    that the source is changed in place, may be trusted); None for ever, or, if it is mutable, not at all.
+    `source_history`: `snapshot` or `cdc` where the source's old states are kept, so that any window can be rewritten.
     """
 
     name: str
@@ -115,6 +120,9 @@ class Table:
     allow_empty: bool | frozenset[date] = False
     max_shrink: float = 0.5
     shrink_floor: int = 100
+    source_days: int | None = None
+    source_mutable: bool = False
+    source_history: SourceHistory | None = None
 
     def __post_init__(self) -> None:
         _set(self, "unique_key", _names(self.unique_key, "unique key"))
@@ -135,6 +143,15 @@ class Table:
             raise self._wrong(
                 f"cannot shrink by {self.max_shrink!r}",
                 "Give max_shrink as a share between 0 and 1",
+            )
+        if self.source_days is not None and self.source_days < 0:
+            raise self._wrong(
+                f"cannot trust its source for {self.source_days} days",
+                "Give source_days as 0 or more",
+            )
+        if self.source_history not in (None, *HISTORIES):
+            raise self._wrong(
+                f"has no history {self.source_history!r}", f"Choose one of {', '.join(HISTORIES)}"
             )
         if not isinstance(self.allow_empty, bool):
             _set(self, "allow_empty", _days(self.allow_empty, self))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from backfill_assets.errors import DeclarationError
@@ -19,6 +20,8 @@ class Place:
 
     folder: Path
     time_zone: str | None = None
+    workspace: Path = ROOT / "workspace.yaml"
+    settings: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     @property
     def warehouse(self) -> Path:
@@ -40,6 +43,7 @@ class Place:
         """
         found = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
         found |= {"DAGSTER_HOME": str(self.dagster_home), f"{PREFIX}WAREHOUSE_URL": self.url}
+        found |= self.settings
         return found | ({"TZ": self.time_zone} if self.time_zone else {})
 
     def log(self, name: str) -> Path:

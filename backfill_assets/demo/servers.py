@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,8 @@ class Running:
 
     url: str
     place: Place
-    children: Mapping[str, subprocess.Popen[bytes]]
+    children: dict[str, subprocess.Popen[bytes]]
+    stack: contextlib.ExitStack
 
     @property
     def dagster(self) -> Dagster:
@@ -45,6 +46,11 @@ class Running:
         for name, child in self.children.items():
             if child.poll() is not None:
                 raise _failed(self.place, name, f"the {name} ended with status {child.returncode}")
+
+    def restart_daemon(self) -> None:
+        """Stop the daemon and start another one."""
+        _stop(self.children["daemon"])
+        self.children["daemon"] = self.stack.enter_context(_child(self.place, "daemon", "run"))
 
     def wait(self) -> None:
         """Wait until both work."""
@@ -70,7 +76,7 @@ def servers(place: Place, port: int | None = None) -> Iterator[Running]:
                 _child(place, "webserver", "-h", "127.0.0.1", "-p", str(number))
             )
             url = f"http://127.0.0.1:{number}"
-            running = Running(url, place, {"webserver": web, "daemon": daemon})
+            running = Running(url, place, {"webserver": web, "daemon": daemon}, stack)
             try:
                 running.wait()
             except _PortTaken:
@@ -128,10 +134,10 @@ def _make_storage(place: Place) -> None:
 @contextlib.contextmanager
 def _child(place: Place, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     program = Path(sys.executable).with_name(f"dagster-{name}")
-    with place.log(name).open("wb") as output:
+    with place.log(name).open("ab") as output:
         # in a group of its own: servers have children, and all of them have to go
         child = subprocess.Popen(
-            [str(program), *arguments, "-w", str(ROOT / "workspace.yaml")],
+            [str(program), *arguments, "-w", str(place.workspace)],
             cwd=ROOT,
             env=place.environment,
             stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -47,13 +47,17 @@ def adapted(obj: Any, label: str) -> Any:
     )
 
 
-def batches(slices: list[Slice], rows: Any, run: Run) -> Iterator[list[Computed]]:
+def batches(
+    slices: list[Slice], rows: Any, run: Run, before: Callable[[Slice], None]
+) -> Iterator[list[Computed]]:
     """Yield what to write next, in order; between two batches the asset's own code runs.
+
+    `before` is called with each slice that the asset's own code is about to compute.
 
     A frame of many days is cut before the first of them is yielded, so that a stray row changes nothing.
     """
     if isinstance(rows, PerSlice):
-        yield from _ahead(slices, rows, run)
+        yield from _ahead(slices, rows, run, before)
     elif isinstance(rows, Select) or len(slices) == 1:
         yield [Computed(slice_, rows, run) for slice_ in slices]
     else:
@@ -61,12 +65,15 @@ def batches(slices: list[Slice], rows: Any, run: Run) -> Iterator[list[Computed]
         yield [Computed(s, part, run) for s, part in zip(slices, parts, strict=True)]
 
 
-def _ahead(slices: list[Slice], rows: PerSlice, run: Run) -> Iterator[list[Computed]]:
+def _ahead(
+    slices: list[Slice], rows: PerSlice, run: Run, before: Callable[[Slice], None]
+) -> Iterator[list[Computed]]:
     batch: list[Computed] = []
     began, size = time.monotonic(), 0
     for slice_ in slices:
-        now = datetime.now(timezone.utc)
         try:
+            before(slice_)
+            now = datetime.now(timezone.utc)
             made = adapted(rows.compute(slice_), slice_.label)
         except Exception:
             yield batch  # what was made before the failing slice is good

@@ -2,7 +2,8 @@
 
 `schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
 `partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
-`unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `column_types`.
+`unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `column_types`, `source_days`, `source_mutable`,
+`source_history`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,17 @@ from typing import Any, cast
 from backfill_assets.errors import DeclarationError
 from backfill_assets.table import SliceColumn, SliceKind, Table
 
-_UNSET: Any = object()
+# what a table is declared with under the same name in an asset's metadata
+_OPTIONS = (
+    "unique_key",
+    "on_schema_change",
+    "allow_empty",
+    "max_shrink",
+    "database",
+    "source_days",
+    "source_mutable",
+    "source_history",
+)
 
 
 def table_metadata(
@@ -34,6 +45,12 @@ def table_metadata(
         else sorted(day.isoformat() for day in table.allow_empty),
         "max_shrink": table.max_shrink,
     }
+    if table.source_days is not None:
+        found["source_days"] = table.source_days
+    if table.source_mutable:
+        found["source_mutable"] = True
+    if table.source_history is not None:
+        found["source_history"] = table.source_history
     if table.schema:
         found["schema"] = table.schema
     if table.database:
@@ -61,11 +78,7 @@ def declared_table(
     dimensions: tuple[str, ...],
 ) -> Table:
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
-    options: dict[str, Any] = {
-        key: plain(metadata[key])
-        for key in ("unique_key", "on_schema_change", "allow_empty", "max_shrink", "database")
-        if key in metadata
-    }
+    options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
     if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
         options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
     return Table(

@@ -7,17 +7,20 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
-from backfill_assets.engines import Engine, open_engine
+from backfill_assets.engines import Engine, Report, open_engine
 from backfill_assets.errors import BadRows
 from backfill_assets.io_managers.computing import adapted, batches
+from backfill_assets.io_managers.controlled import ONE_DOOR, Controls, RunGate, before_anything
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
 from backfill_assets.io_managers.partitions import Target, target_of
 from backfill_assets.io_managers.reporting import Progress, as_failure, keep, stopped, tell
-from backfill_assets.io_managers.run_context import run_of
+from backfill_assets.io_managers.run_context import lane_by_tags, run_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
+from backfill_assets.settings import is_set, settings, variable
 from backfill_assets.writing import AuditTable, Load, Run, rewrite
+from backfill_assets.writing.run import Lane
 
 
 class DeleteInsertIOManager(dg.ConfigurableIOManager):
@@ -39,14 +42,47 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         default="backfill", description="The schema of the audit table load_audit."
     )
 
-    _engine: Engine | None = PrivateAttr(default=None)
+    lane_url: str | None = Field(
+        default=None,
+        description="The same warehouse by another door, for runs of the backfill lane: a role, warehouse or limits of its own.",
+    )
+    controls: Controls = Field(
+        default_factory=Controls, description="What is asked before each slice."
+    )
+
+    _engines: dict[Lane, Engine] = PrivateAttr(default_factory=dict)
+
+    @classmethod
+    def from_settings(cls) -> DeleteInsertIOManager:
+        """Return the IO manager that the environment asks for; URLs by name, so that the UI shows no password."""
+        chosen = settings()
+
+        def url(field: str) -> Any:
+            return dg.EnvVar(variable(field)) if is_set(field) else getattr(chosen, field)
+
+        return cls(
+            url=url("warehouse_url"),
+            lane_url=url("lane_warehouse_url"),
+            audit_schema=chosen.audit_schema,
+            controls=Controls.of(chosen),
+        )
 
     @property
     def engine(self) -> Engine:
         """The warehouse behind the URL; asking for it connects to nothing."""
-        if self._engine is None:
-            self._engine = open_engine(self.url)
-        return self._engine
+        return self.engine_of("live")
+
+    def engine_of(self, lane: Lane) -> Engine:
+        """Return the warehouse as runs of `lane` reach it."""
+        if lane not in self._engines:
+            own = self.lane_url if lane == "backfill" else None
+            self._engines[lane] = open_engine(own or self.url)
+        return self._engines[lane]
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Let no asset of a paused backfill compute."""
+        with as_failure():
+            before_anything(self.controls, context.run, context.instance, _say_of(context))
 
     def handle_output(self, context: dg.OutputContext, obj: Any) -> None:
         """Replace the run's slices by `obj`, in partition order; a failure keeps those before it."""
@@ -55,9 +91,10 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                 "The asset returned None, so nothing was written. Annotate it '-> None' if that is right."
             )
         with as_failure():
-            run = run_of(context)
+            run = run_of(context, self.controls.live_days)
             rows = adapted(obj, _named(context))
-            with Sessions(self.engine, f"run {run.run_id[:8]}", context.log.info) as sessions:
+            engine = self.engine_of(run.lane)
+            with Sessions(engine, f"run {run.run_id[:8]}", context.log.info) as sessions:
                 target = target_of(
                     context,
                     context.definition_metadata or {},
@@ -66,17 +103,21 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                 )
                 if isinstance(rows, PerSlice):
                     sessions.release()  # the asset's code runs next, and may open the warehouse itself
+                if run.lane == "backfill" and not self.lane_url:
+                    context.log.info(ONE_DOOR)
                 self._write(context, sessions, target, rows, run)
 
     def _write(
         self, context: dg.OutputContext, sessions: Sessions, target: Target, rows: Any, run: Run
     ) -> None:
         audit = AuditTable(schema=self.audit_schema)
+        gate = RunGate(self.controls, context, target, run, audit, sessions)
         done: list[Load] = []
         progress = Progress(context.log.info, len(target.slices))
         try:
-            for batch in batches(target.slices, rows, run):
+            for batch in batches(target.slices, rows, run, gate.wait):
                 for computed in batch:
+                    gate.ask(computed.slice, under_way=not done)
                     session = sessions.get()
                     if done:
                         session.breathe()
@@ -88,20 +129,31 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         except BaseException as error:  # a run that is terminated keeps its days too
             if len(target.slices) == 1 or (not done and isinstance(error, BadRows)):
                 raise  # the sentence says it all, and for a stray row that no day was begun
-            keep(context, target, done, self.engine.spelling)
+            keep(context, target, done, sessions.spelling)
             if not isinstance(error, Exception):
                 raise
             raise stopped(target, len(done), error) from error
-        tell(context, target, done, self.engine.spelling)
+        tell(context, target, done, sessions.spelling)
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the upstream partitions: pandas by default, Arrow or a `Relation` where annotated so."""
-        with (
-            as_failure(),
-            Sessions(self.engine, "a reader", context.log.info, read_only=True) as sessions,
-        ):
-            return load_upstream(context, sessions, self.engine.spelling, self.schema_)
+        with as_failure():
+            engine = self.engine_of(_lane_of_reader(context, self.controls.live_days))
+            with Sessions(engine, "a reader", context.log.info, read_only=True) as sessions:
+                return load_upstream(context, sessions, engine.spelling, self.schema_)
 
 
 def _named(context: dg.OutputContext) -> str:
     return context.asset_key.to_user_string() if context.has_asset_key else context.name
+
+
+def _say_of(context: dg.InitResourceContext) -> Report:
+    return context.log.info if context.log is not None else lambda _: None
+
+
+def _lane_of_reader(context: dg.InputContext, live_days: int) -> Lane:
+    try:
+        tags = context.step_context.dagster_run.tags
+    except Exception:  # loaded by hand, outside a run
+        return "live"
+    return lane_by_tags(tags, live_days)

@@ -30,6 +30,7 @@ class Target:
     table: Table
     slices: list[Slice]
     partitioned: bool
+    asset: str | None = None
 
 
 def target_of(
@@ -41,27 +42,39 @@ def target_of(
         table = declared_table(
             metadata,
             name=name,
-            schema=_schema(metadata, schema, []),
+            schema=schema_of(metadata, schema, []),
             slice_column=None,
             dimensions=(),
         )
         return Target(table, [Slice(table)], partitioned=False)
     path = list(context.asset_key.path)
-    where = {"name": path[-1], "schema": _schema(metadata, schema, path)}
+    where = {"name": path[-1], "schema": schema_of(metadata, schema, path)}
     if not context.has_asset_partitions:
         table = declared_table(metadata, **where, slice_column=None, dimensions=())
-        return Target(table, [Slice(table)], partitioned=False)
+        return Target(table, [Slice(table)], False, context.asset_key.to_user_string())
     return _partitioned(context, metadata, where, kind_of)
 
 
 def _partitioned(
-    context: Context, metadata: Mapping[str, Any], where: dict[str, str], kind_of: KindOf
+    context: Context, metadata: Mapping[str, Any], where: Mapping[str, str], kind_of: KindOf
 ) -> Target:
     asset, definition = context.asset_key.to_user_string(), context.asset_partitions_def
     keys = _existing_keys(context, definition, asset)
     if not keys and isinstance(context, dg.InputContext):
         # nothing lies upstream of the first partition: a true answer for an input, and none for an output
         return Target(declared_table(metadata, **where, slice_column=None, dimensions=()), [], True)
+    return target_over(asset, definition, keys, metadata, where, kind_of)
+
+
+def target_over(
+    asset: str,
+    definition: Any,
+    keys: Sequence[str],
+    metadata: Mapping[str, Any],
+    where: Mapping[str, str],
+    kind_of: KindOf,
+) -> Target:
+    """Return the slices of `keys` of a partitioned asset; `where` gives `name` and `schema` of its table."""
     parts = (
         {dimension.name: dimension.partitions_def for dimension in definition.partitions_defs}
         if isinstance(definition, dg.MultiPartitionsDefinition)
@@ -93,7 +106,7 @@ def _partitioned(
             window = Window.of(part.time_window_for_partition_key(values[timed[0]]))
         fixed = tuple((columns[name], values[name]) for name in parts if name not in timed)
         slices.append(Slice(table, window, fixed, partition=str(key)))
-    return Target(table, slices, partitioned=True)
+    return Target(table, slices, True, asset)
 
 
 def _existing_keys(context: Context, definition: Any, asset: str) -> Sequence[str]:
@@ -159,7 +172,7 @@ def kind_by_family(column: str, family: str, actual: str) -> SliceKind:
     return kinds[family]
 
 
-def _schema(metadata: Mapping[str, Any], configured: str | None, path: list[str]) -> str:
+def schema_of(metadata: Mapping[str, Any], configured: str | None, path: list[str]) -> str:
     """Return the schema as the stock managers choose it: metadata, then configuration, then key prefix."""
     if plain(metadata.get("schema")):
         return str(plain(metadata["schema"]))

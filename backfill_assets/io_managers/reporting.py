@@ -9,11 +9,12 @@ from typing import Any
 
 import dagster as dg
 
+from backfill_assets.controls.lanes import BACKFILL
 from backfill_assets.engines import Report, Spelling
 from backfill_assets.engines.sql import predicate, qualified
 from backfill_assets.errors import BackfillError
 from backfill_assets.io_managers.partitions import Target
-from backfill_assets.io_managers.run_context import BACKFILL_TAG, step_of
+from backfill_assets.io_managers.run_context import step_of
 from backfill_assets.slice import Slice
 from backfill_assets.writing.audit import Load
 
@@ -72,14 +73,14 @@ def keep(context: dg.OutputContext, target: Target, done: list[Load], spelling: 
     On success Dagster records every partition itself, so this is only for the way out.
     """
     step = step_of(context)
-    backfill = step.get_tag(BACKFILL_TAG) if step is not None else None
+    backfill = step.get_tag(BACKFILL) if step is not None else None
     for slice_, load in zip(target.slices, done, strict=False):
         context.log_event(
             dg.AssetMaterialization(
                 asset_key=context.asset_key,
                 partition=slice_.partition,
                 metadata=_metadata(slice_, load, spelling),
-                tags={BACKFILL_TAG: backfill} if backfill else None,
+                tags={BACKFILL: backfill} if backfill else None,
             )
         )
 

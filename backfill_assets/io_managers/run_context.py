@@ -1,39 +1,83 @@
-"""Who launched a run and why, read from its tags."""
+"""Who launched a run and why, read from its tags, its configuration and its backfill."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
 
 import dagster as dg
 
-from backfill_assets.writing.run import Run
+from backfill_assets.controls.lanes import (
+    BACKFILL,
+    end_by_name,
+    lane_of,
+    oldest_end,
+    partitions_of,
+)
+from backfill_assets.controls.reason import reason_of
+from backfill_assets.writing.run import Lane, Run
 
-BACKFILL_TAG = "dagster/backfill"
 
+def run_of(context: dg.OutputContext, live_days: int) -> Run:
+    """Return the run as the audit will remember it; its lane is that of its tags and partitions.
 
-def run_of(context: dg.OutputContext) -> Run:
-    """Return the run as the audit will remember it.
-
-    Tags: `reason`, `ticket`, `allow` (`empty`, `shrink`, separated by commas), `launched_by`, `lane`, `strategy`.
-    The source of a frame counts as read when its step started.
+    Tags: `reason`, `ticket`, `allow` (`empty`, `shrink`, `retention`, separated by commas), `launched_by`, `lane`,
+    `strategy`. The source of a frame counts as read when its step started.
     """
     step = step_of(context)
     tags: Mapping[str, str] = step.dagster_run.tags if step is not None else {}
-    lane = tags.get("lane") or ("backfill" if BACKFILL_TAG in tags else "live")
     spec = context.asset_spec if step is not None and context.has_asset_key else None
+    backfill, detail = _backfill_of(step)
     return Run(
         run_id=step.run_id if step is not None else "unlaunched",
-        lane="backfill" if lane == "backfill" else "live",
+        lane=lane_by_tags(tags, live_days, _ended(context)),
         strategy=tags.get("strategy", "recompute"),
-        backfill_id=tags.get(BACKFILL_TAG),
-        reason=tags.get("reason"),
+        backfill_id=backfill,
+        reason=reason_of(step.instance, tags, step.run_config) if step is not None else None,
         ticket=tags.get("ticket"),
         launched_by=tags.get("launched_by") or tags.get("user"),
         code_version=spec.code_version if spec is not None else None,
         source_read_at=_step_started(step) if step is not None else None,
         allows=frozenset(part.strip() for part in tags.get("allow", "").split(",") if part.strip()),
+        detail=detail,
     )
+
+
+def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None = None) -> Lane:
+    """Return the lane of a run; `ended` is the end of its oldest window, by default guessed from the keys' names."""
+    oldest = ended or end_by_name(partitions_of(tags))
+    return lane_of(tags, oldest, now=datetime.now(timezone.utc), live_days=live_days).lane
+
+
+def _ended(context: dg.OutputContext) -> datetime | None:
+    """Return the end of the oldest partition of the output; None where that is found out later, or never."""
+    try:
+        return oldest_end(context.asset_partitions_def, context.asset_partition_keys)
+    except Exception:  # no partitions, or such as do not exist, which is told by name later on
+        return None
+
+
+def _backfill_of(step) -> tuple[str | None, str | None]:
+    """Return the backfill that the run belongs to, and what else to remember of it.
+
+    A run that is executed again once its backfill has ended keeps the tag, but is an operation of its own.
+    """
+    if step is None:
+        return None, None
+    run = step.dagster_run
+    backfill, parent = run.tags.get(BACKFILL), run.parent_run_id
+    if parent is None:
+        return backfill, None
+    again = {"executes_again": parent}
+    if backfill is None:
+        return None, json.dumps(again)
+    found = step.instance.get_backfill(backfill)
+    record = step.instance.get_run_record_by_id(run.run_id)
+    ended = found.backfill_end_timestamp if found is not None else None
+    if ended is None or record is None or record.create_timestamp.timestamp() < ended:
+        return backfill, json.dumps(again)
+    return None, json.dumps({**again, "of_backfill": backfill})
 
 
 def step_of(context: dg.OutputContext):

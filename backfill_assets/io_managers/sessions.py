@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from types import TracebackType
 
-from backfill_assets.engines import Engine, Report, Session
+from backfill_assets.engines import Engine, Report, Session, Spelling
 
 
 class Sessions:
@@ -17,6 +17,11 @@ class Sessions:
         self._engine, self._who, self._report, self._read_only = engine, who, report, read_only
         self._open = contextlib.ExitStack()
         self._session: Session | None = None
+
+    @property
+    def spelling(self) -> Spelling:
+        """How the warehouse spells things; asking for it opens nothing."""
+        return self._engine.spelling
 
     def get(self) -> Session:
         """Return the open session."""

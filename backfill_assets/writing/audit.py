@@ -55,6 +55,15 @@ class Load:
     detail: str | None = None
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What committed loads took: seconds of their attempts, rows written, cost in the engine's unit."""
+
+    seconds: float = 0.0
+    rows: float = 0
+    cost: float = 0.0
+
+
 _TYPES = {
     "datetime": "TIMESTAMPTZ",
     "int": "BIGINT",
@@ -151,6 +160,35 @@ class AuditTable:
         )
         # few or none: sorting here costs less than having an engine plan it
         return max(((str(run), at) for run, at in later), key=lambda load: load[1], default=None)
+
+    def was_loaded(self, session: Session, slice_: Slice) -> bool:
+        """Tell whether any committed load touched the slice."""
+        if session.columns_of(self.stored(session.spelling)) is None:
+            return False
+        found = session.fetch(
+            f"SELECT 1 FROM {self.stored(session.spelling)} WHERE {_overlapping(session.spelling, slice_)} LIMIT 1"
+        )
+        return bool(found)
+
+    def spent(
+        self, session: Session, *, backfill_id: str | None, run_id: str, table: str | None = None
+    ) -> Spent:
+        """Sum what a backfill (or, without one, a run) has spent, on one table or on all."""
+        spelling = session.spelling
+        if session.columns_of(self.stored(spelling)) is None:
+            return Spent()
+        whose, value = ("backfill_id", backfill_id) if backfill_id else ("run_id", run_id)
+        parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
+        if table is not None:
+            parts.append(f"table_name = {text(spelling, table)}")
+        sums = ", ".join(
+            f"coalesce(sum({_field(spelling, name)}), 0)"
+            for name in ("seconds", "rows_after", "cost")
+        )
+        (found,) = session.fetch(
+            f"SELECT {sums} FROM {self.stored(spelling)} WHERE {' AND '.join(parts)}"
+        )
+        return Spent(*(float(value) for value in found))
 
     def must_hold(self, session: Session, load: Load) -> None:
         """Raise unless the row is there after the commit: a COMMIT that returns proves nothing."""

@@ -167,4 +167,5 @@ def _load(
         started_at=started,
         committed_at=now,
         seconds=round((now - started).total_seconds(), 6),
+        detail=run.detail,
     )

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from backfill_assets.errors import DeclarationError
 
 Lane = Literal["live", "backfill"]
-Allowance = Literal["empty", "shrink"]
+Allowance = Literal["empty", "shrink", "retention"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Run:
 
     `source_read_at` (aware, this machine's clock) is the moment before the source of a frame was read; None
     means now. A `Select` is read by the write path itself, which takes the time itself.
-    `allows` names guards that this run may pass (`empty`, `shrink`); each needs a `reason`.
+    `allows` names guards that this run may pass (`empty`, `shrink`, `retention`); each needs a `reason`.
+    `detail` is kept on the audit row, as JSON.
     """
 
     run_id: str
@@ -31,6 +32,7 @@ class Run:
     code_version: str | None = None
     source_read_at: datetime | None = None
     allows: frozenset[str] = field(default_factory=frozenset[str])
+    detail: str | None = None
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.allows) - set(get_args(Allowance)))

@@ -96,8 +96,9 @@ def test_three_backfill_runs_at_once_leave_room_for_the_daily_run(home: Path) ->
     with dg.DagsterInstance.from_config(str(home)) as instance:
         queue = instance.get_concurrency_config().run_queue_config
     assert queue is not None
-    assert queue.tag_concurrency_limits == [{"key": "dagster/backfill", "limit": 3}]
-    assert queue.max_concurrent_runs > 3
+    limits = {limit["value"]: limit["limit"] for limit in queue.tag_concurrency_limits}
+    assert limits == {"backfill": 3, "live": 9}
+    assert queue.max_concurrent_runs == 10
 
 
 def test_limits_stand_where_a_coordinator_may_change_them() -> None:

@@ -1,0 +1,128 @@
+"""The circuit breaker: a failure in a backfill pauses that backfill, no other and no live run, and alerts.
+
+In a run that can still speak, the executor reports the failed step at once (`instance/executor.py`); for one
+that died, a sensor does (`sensors.py`). Both may, and each run counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.controls.alerts import Alert, Send
+from backfill_assets.controls.lanes import BACKFILL, LANE, partitions_of
+from backfill_assets.controls.store import Document, Store
+from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
+
+BY = "the circuit breaker"
+HELD = "held"
+METADATA = "on_failure"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What failed in a run: the assets of the step (none for a run that died), and why, in words."""
+
+    run: dg.DagsterRun
+    assets: Sequence[str]
+    why: str
+
+    @property
+    def where(self) -> str:
+        """Assets and partitions in words."""
+        what = ", ".join(self.assets) or ", ".join(
+            sorted(key.to_user_string() for key in self.run.asset_selection or ())
+        )
+        return " ".join(part for part in (what, "...".join(partitions_of(self.run.tags))) if part)
+
+
+def failures_before_pause(policy: object) -> int | None:
+    """Return after how many failed runs a backfill is paused: `pause` is 1, `continue` never (None)."""
+    if policy == "pause":
+        return 1
+    if policy == "continue":
+        return None
+    if isinstance(policy, int) and not isinstance(policy, bool) and policy >= 1:
+        return policy
+    raise DeclarationError(
+        f"the failure policy {policy!r} cannot be used",
+        "it is neither pause, nor continue, nor a number of failures from 1 on",
+        f"Correct the metadata {METADATA} of the asset",
+    )
+
+
+def strictest(policies: Sequence[object], default: object) -> int | None:
+    """Return the smallest number of failures that pauses, among the assets of one step."""
+    found = [failures_before_pause(policy) for policy in policies or [default]]
+    return min((number for number in found if number is not None), default=None)
+
+
+def report_failure(
+    instance: dg.DagsterInstance, failure: Failure, after: int | None, send: Send
+) -> str | None:
+    """Count the failure, pause its backfill when it is the `after`th, alert, and return what was done.
+
+    Returns None for a live run, and for a run that was counted before.
+    """
+    tags = failure.run.tags
+    backfill = tags.get(BACKFILL)
+    if backfill is None and tags.get(LANE) != "backfill":
+        return None
+    failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
+    if failed is None:
+        return None
+    done = "it goes on"
+    if backfill is not None and after is not None and failed >= after:
+        done = _pause(instance, backfill, failure, failed)
+    elif backfill is None:
+        done = "it was a single run"
+    send(
+        Alert(
+            title=f"Backfill {backfill or failure.run.run_id[:8]} failed at {failure.where}",
+            lines=(
+                without_secrets(failure.why),
+                f"Run {failure.run.run_id}; failed runs of this backfill so far: {failed}; {done}.",
+                _resume(backfill),
+            ),
+        )
+    )
+    return done
+
+
+def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
+    """Return how many runs of `group` have failed, this one included; None when it was counted before."""
+    new = False
+
+    def add(document: Document) -> Document:
+        nonlocal new
+        runs: list[str] = document.get("runs", [])
+        new = run_id not in runs
+        return {"runs": [*runs, run_id] if new else runs}
+
+    document = Store(instance).change(f"failures/{group}", add)
+    return len(document["runs"]) if new else None
+
+
+def _pause(instance: dg.DagsterInstance, backfill: str, failure: Failure, failed: int) -> str:
+    nth = "" if failed == 1 else f", failure {failed} of this backfill"
+    reason = f"run {failure.run.run_id[:8]} failed at {failure.where}{nth}: {failure.why}"
+    try:
+        Switch(instance).pause(Scope(backfill=backfill), without_secrets(reason)[:1000], BY)
+    except BackfillError:  # paused already, and the first reason stays
+        return "it was paused already"
+    return "it is paused"
+
+
+def _resume(backfill: str | None) -> str:
+    if backfill is None:
+        return "To run what is left: 'Re-execute from failure' on the run's page."
+    config: Mapping[str, Any] = {"backfill": backfill, "reason": "...", "by": "..."}
+    inner = ", ".join(f'"{key}": "{value}"' for key, value in config.items())
+    return (
+        "To resume: dagster job launch -j resume_backfills --config-json"
+        f' \'{{"ops": {{"resume_backfills_op": {{"config": {{{inner}}}}}}}}}\''
+    )

@@ -1,0 +1,58 @@
+"""Whether a run is paused right now, asked of the switch at most once a second; unreadable counts as paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import datetime, timezone
+
+import dagster as dg
+
+from backfill_assets.controls.switch import Pause, Switch, forgotten, holding
+from backfill_assets.errors import BackfillError
+
+_FRESH_SECONDS = 1.0
+
+
+class Paused:
+    """Asks whether a run of `backfill` over `tables` is paused, and answers in words."""
+
+    def __init__(
+        self, instance: dg.DagsterInstance, tables: Iterable[str], backfill: str | None
+    ) -> None:
+        self._switch, self._tables, self._backfill = Switch(instance), tuple(tables), backfill
+        self._asked_at = float("-inf")
+        self._found: list[Pause] | BackfillError = []
+
+    def why(self) -> str | None:
+        """Return who paused the run, when and why; None when nobody did."""
+        return self._told(None)
+
+    def why_before(self, moment: datetime) -> str | None:
+        """Return the same of pauses that were on at `moment` (aware)."""
+        return self._told(moment)
+
+    def _told(self, before: datetime | None) -> str | None:
+        found = self._now()
+        if isinstance(found, BackfillError):
+            return str(found)
+        now = datetime.now(timezone.utc)
+        on = [pause.told(now) for pause in found if before is None or pause.since <= before]
+        return "; ".join(on) or None
+
+    def _now(self) -> list[Pause] | BackfillError:
+        if time.monotonic() - self._asked_at >= _FRESH_SECONDS:
+            self._asked_at = time.monotonic()
+            try:
+                self._found = holding(self._switch.pauses(), self._tables, self._backfill)
+            except BackfillError as error:
+                self._found = error
+        return self._found
+
+
+def forgotten_pauses(instance: dg.DagsterInstance) -> str:
+    """Return what to append to a refusal: pauses of any scope that somebody may have forgotten."""
+    try:
+        return forgotten(Switch(instance).pauses(), datetime.now(timezone.utc))
+    except BackfillError as error:
+        return f" ({error})"

@@ -1,0 +1,220 @@
+"""The kill switch: backfills of everything, of one table or of one backfill are paused, by whom, since when, why.
+
+The circuit breaker throws the same switch. Live runs never ask. A switch that cannot be read counts as on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import dagster as dg
+
+from backfill_assets.controls.store import Document, Store
+from backfill_assets.errors import BackfillError, DeclarationError, Unreachable
+
+DOCUMENT = "switch"
+ASSET = dg.AssetKey("backfill_switch")
+EVERYTHING = "everything"
+_HISTORY = 200
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a switch stops: everything (both None), one table (`schema.table` or an asset key), or one backfill."""
+
+    table: str | None = None
+    backfill: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.table is not None and self.backfill is not None:
+            raise DeclarationError(
+                "the switch cannot be set",
+                f"both a table ({self.table}) and a backfill ({self.backfill}) are given",
+                "Give one of them, or neither for all backfills",
+            )
+        if "" in (self.table, self.backfill):
+            raise DeclarationError(
+                "the switch cannot be set",
+                "the table or the backfill is given as an empty text",
+                "Name it, or leave it out for all backfills",
+            )
+
+    @property
+    def name(self) -> str:
+        """The scope in words."""
+        if self.table is not None:
+            return f"table {self.table}"
+        return f"backfill {self.backfill}" if self.backfill is not None else EVERYTHING
+
+    def covers(self, tables: Iterable[str], backfill: str | None) -> bool:
+        """Tell whether a run of `backfill` over `tables` is stopped; a table may be named with dots or slashes."""
+        if self.table is not None:
+            return same_table(self.table) in {same_table(table) for table in tables}
+        return self.backfill is None or self.backfill == backfill
+
+
+@dataclass(frozen=True)
+class Pause:
+    """One switch that is on."""
+
+    scope: Scope
+    reason: str
+    by: str
+    since: datetime
+
+    def told(self, now: datetime) -> str:
+        """Return who stopped what, when and why."""
+        days = (now - self.since).days
+        age = f", {days} days ago" if days else ""
+        what = "backfills" if self.scope.name == EVERYTHING else self.scope.name
+        return (
+            f"{what} paused by {self.by} since {self.since:%Y-%m-%d %H:%M} UTC{age}: {self.reason}"
+        )
+
+
+class Switch:
+    """Reads and throws the switches of an instance."""
+
+    def __init__(self, instance: dg.DagsterInstance) -> None:
+        self._instance, self._store = instance, Store(instance)
+
+    def pauses(self) -> list[Pause]:
+        """Return the switches that are on, oldest first; raise `Unreachable` when nobody can tell."""
+        return _pauses(self._store.read(DOCUMENT))
+
+    def pause(self, scope: Scope, reason: str, by: str, *, now: datetime | None = None) -> Pause:
+        """Switch `scope` off for backfills; raise when it is already, so that the first reason stays."""
+        _must_be_told(reason, by)
+        moment = now or datetime.now(timezone.utc)
+        wanted = Pause(scope, reason.strip(), by.strip(), moment)
+
+        def add(document: Document) -> Document:
+            there = {pause.scope: pause for pause in _pauses(document)}
+            if scope in there:
+                raise BackfillError(
+                    f"{scope.name} was not paused again",
+                    there[scope].told(moment),
+                    "Nothing is left to do; resume_backfills ends the pause",
+                )
+            return _with(document, [*there.values(), wanted], _line("paused", wanted, moment))
+
+        self._store.change(DOCUMENT, add)
+        self._show("paused", wanted, moment)
+        return wanted
+
+    def resume(
+        self, scope: Scope, reason: str, by: str, *, now: datetime | None = None
+    ) -> list[Pause]:
+        """End the pause of exactly this `scope`, and return those that are still on; raise when there was none."""
+        _must_be_told(reason, by)
+        moment = now or datetime.now(timezone.utc)
+        ended = Pause(scope, reason.strip(), by.strip(), moment)
+
+        def remove(document: Document) -> Document:
+            there = _pauses(document)
+            left = [pause for pause in there if pause.scope != scope]
+            if len(left) == len(there):
+                raise BackfillError(
+                    f"{scope.name} was not resumed",
+                    "no such pause is on; on are: "
+                    + ("; ".join(p.told(moment) for p in there) or "none"),
+                    "Give the table or the backfill of a pause that is on",
+                )
+            return _with(document, left, _line("resumed", ended, moment))
+
+        document = self._store.change(DOCUMENT, remove)
+        self._show("resumed", ended, moment)
+        return _pauses(document)
+
+    def history(self) -> list[dict[str, str]]:
+        """Return who paused and resumed what, newest first."""
+        return list(reversed(self._store.read(DOCUMENT).get("history", [])))
+
+    def _show(self, what: str, pause: Pause, moment: datetime) -> None:
+        """Put the change on the asset's page; the switch holds whether or not this works."""
+        on = [p.told(moment) for p in self.pauses()]
+        self._instance.report_runless_asset_event(
+            dg.AssetMaterialization(
+                ASSET,
+                description=f"{pause.scope.name} {what} by {pause.by}: {pause.reason}",
+                metadata={
+                    **_line(what, pause, moment),
+                    "on": dg.MetadataValue.md("\n".join(f"- {line}" for line in on) or "nothing"),
+                    "switches_on": len(on),
+                },
+            )
+        )
+
+
+def holding(pauses: Iterable[Pause], tables: Iterable[str], backfill: str | None) -> list[Pause]:
+    """Return those of `pauses` that stop a run of `backfill` over `tables`."""
+    tables = list(tables)
+    return [pause for pause in pauses if pause.scope.covers(tables, backfill)]
+
+
+def forgotten(pauses: Iterable[Pause], now: datetime) -> str:
+    """Return the pauses that are on for more than a day, in words to append to a refusal; empty without any."""
+    old = [pause.told(now) for pause in pauses if now - pause.since > timedelta(days=1)]
+    return f" (still on: {'; '.join(old)})" if old else ""
+
+
+def same_table(name: str) -> str:
+    """Return a table's name or an asset's key in the form in which both compare equal."""
+    return name.replace('"', "").replace("/", ".").strip().casefold()
+
+
+def _pauses(document: Document) -> list[Pause]:
+    try:
+        found = [
+            Pause(
+                Scope(one.get("table"), one.get("backfill")),
+                one["reason"],
+                one["by"],
+                datetime.fromisoformat(one["since"]),
+            )
+            for one in document.get("on", [])
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unreachable(
+            f"the {DOCUMENT} of backfills cannot be read",
+            f"what is stored is none ({type(error).__name__}: {error})",
+            "Until it is repaired, backfills count as paused",
+        ) from error
+    return sorted(found, key=lambda pause: pause.since)
+
+
+def _with(document: Document, pauses: list[Pause], line: dict[str, str]) -> Document:
+    on: list[dict[str, Any]] = [
+        {
+            **dataclasses.asdict(p.scope),
+            "reason": p.reason,
+            "by": p.by,
+            "since": p.since.isoformat(),
+        }
+        for p in pauses
+    ]
+    return {"on": on, "history": [*document.get("history", []), line][-_HISTORY:]}
+
+
+def _line(what: str, pause: Pause, moment: datetime) -> dict[str, str]:
+    return {
+        "what": what,
+        "scope": pause.scope.name,
+        "by": pause.by,
+        "reason": pause.reason,
+        "at": moment.isoformat(timespec="seconds"),
+    }
+
+
+def _must_be_told(reason: str, by: str) -> None:
+    missing = [name for name, value in (("reason", reason), ("by", by)) if not value.strip()]
+    if missing:
+        raise DeclarationError(
+            "the switch was left as it was",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} empty",
+            "Say why, and who you are: both are shown to everyone whose backfill is stopped",
+        )

@@ -1,0 +1,64 @@
+"""What a submitted run is about: its assets, their partitions, and when the oldest of these ended.
+
+Asked of the workspace, which knows how partitions are cut; where it does not answer, of the keys' names.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from backfill_assets.controls.lanes import RANGE, end_by_name, oldest_end, partitions_of
+
+if TYPE_CHECKING:
+    from dagster._core.workspace.context import BaseWorkspaceRequestContext
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RunTarget:
+    """The assets of a run, the partition keys that it names (all of a range), and the end of the oldest."""
+
+    assets: frozenset[dg.AssetKey]
+    keys: tuple[str, ...]
+    ended: datetime | None
+
+
+def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> RunTarget:
+    """Return what `run` is about."""
+    keys = partitions_of(run.tags)
+    try:
+        graph = workspace.asset_graph
+        assets = frozenset(run.asset_selection or graph.asset_keys_for_job(run.job_name))
+        definitions = [
+            found
+            for asset in assets
+            if graph.has(asset) and (found := graph.get(asset).partitions_def) is not None
+        ]
+    except Exception as error:
+        # a location that does not load must not keep a run from being queued in the right lane
+        _log.warning("The workspace does not tell what run %s is about: %s", run.run_id, error)
+        assets, definitions = frozenset(run.asset_selection or ()), []
+    if not keys:
+        return RunTarget(assets, (), None)
+    for definition in definitions:
+        known = _known(definition, keys, is_range=RANGE[0] in run.tags)
+        if known:
+            return RunTarget(assets, tuple(known), oldest_end(definition, known))
+    return RunTarget(assets, keys, end_by_name(keys))
+
+
+def _known(definition: Any, keys: Sequence[str], *, is_range: bool) -> Sequence[str]:
+    """Return the keys of the range or the key itself, nothing when the definition does not have them."""
+    try:
+        if is_range:
+            return definition.get_partition_keys_in_range(dg.PartitionKeyRange(keys[0], keys[-1]))
+        return keys if definition.has_partition_key(keys[0]) else ()
+    except Exception:  # keys of another definition, or dynamic ones
+        return ()

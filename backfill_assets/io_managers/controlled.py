@@ -1,0 +1,160 @@
+"""The controls of a run at the IO manager: what is read from settings, tags and metadata, and put into one gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import dagster as dg
+from pydantic import Field
+
+from backfill_assets.controls.breaker import HELD
+from backfill_assets.controls.budget import Budget, within_budget
+from backfill_assets.controls.gate import Control, Gate, Held, Hold
+from backfill_assets.controls.lanes import BACKFILL, end_by_name, lane_of, partitions_of
+from backfill_assets.controls.pausing import Paused, forgotten_pauses
+from backfill_assets.controls.reason import missing_reason
+from backfill_assets.controls.retention import retention
+from backfill_assets.engines import Report
+from backfill_assets.io_managers.declaration import plain
+from backfill_assets.io_managers.partitions import Target
+from backfill_assets.io_managers.run_context import step_of
+from backfill_assets.io_managers.sessions import Sessions
+from backfill_assets.settings import Settings
+from backfill_assets.slice import Slice
+from backfill_assets.writing import AuditTable, Run
+
+ONE_DOOR = (
+    "Backfills use the warehouse target of the live lane, since no other is set: give the IO manager a lane_url, or"
+    " set BACKFILL_LANE_WAREHOUSE_URL, to keep them apart."
+)
+
+
+class Controls(dg.Config):
+    """What an IO manager asks of its runs; the names and meanings are those of the settings."""
+
+    require_reason: Literal["backfill", "always", "never"] = Field(
+        default="never", description="Who must give a reason before a slice is rewritten."
+    )
+    live_days: int = Field(
+        default=3, ge=0, description="Days after its end for which a partition is still live."
+    )
+    hold_seconds: float = Field(
+        default=600, ge=0, description="How long a run waits at a slice for a pause to end."
+    )
+    budget_seconds: float | None = Field(
+        default=None, gt=0, description="Warehouse seconds that one backfill may spend."
+    )
+    budget_rows: int | None = Field(
+        default=None, gt=0, description="Rows that one backfill may write."
+    )
+    budget_cost: float | None = Field(
+        default=None, gt=0, description="What one backfill may cost, in the engine's unit."
+    )
+
+    @classmethod
+    def of(cls, settings: Settings) -> Controls:
+        """Return the controls that the settings ask for."""
+        return cls(**{name: getattr(settings, name) for name in cls.model_fields})
+
+    @property
+    def budget(self) -> Budget:
+        """The caps for each backfill."""
+        return Budget(self.budget_seconds, self.budget_rows, self.budget_cost)
+
+
+def before_anything(
+    controls: Controls, run: dg.DagsterRun | None, instance: Any, say: Report
+) -> None:
+    """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet."""
+    if run is None or instance is None:
+        return
+    placed = lane_of(
+        run.tags,
+        end_by_name(partitions_of(run.tags)),
+        now=datetime.now(timezone.utc),
+        live_days=controls.live_days,
+    )
+    if placed.lane == "backfill":
+        tables = [key.to_user_string() for key in run.asset_selection or ()]
+        paused = Paused(instance, tables, run.tags.get(BACKFILL))
+        gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)
+        _marked(instance, run, lambda: gate.wait(f"run {run.run_id[:8]}"))
+
+
+class RunGate:
+    """The gate of one output: `wait` before a slice is computed, `ask` before it is written."""
+
+    def __init__(
+        self,
+        controls: Controls,
+        context: dg.OutputContext,
+        target: Target,
+        run: Run,
+        audit: AuditTable,
+        sessions: Sessions,
+    ) -> None:
+        step = step_of(context)
+        asked: list[Control] = []
+        if controls.require_reason != "never":
+            asked.append(_reason(controls, run, audit, sessions))
+        if target.table.source_days is not None or target.table.source_mutable:
+            asked.append(retention(run, datetime.now(timezone.utc)))
+        hold: Hold = _nothing
+        at_start: Hold = _nothing
+        if step is not None and run.lane == "backfill":
+            names = [target.table.qualified, *([target.asset] if target.asset else [])]
+            paused, began = Paused(step.instance, names, run.backfill_id), run.source_read_at
+            hold = paused.why
+            at_start = hold if began is None else lambda: paused.why_before(began)
+            given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
+            by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
+            asked.append(within_budget(step.instance, run, given, by_table, sessions.get, audit))
+        self._step = step
+        self._gate = Gate(
+            hold,
+            at_start,
+            tuple(asked),
+            controls.hold_seconds,
+            context.log.info,
+            before_waiting=sessions.release,
+            notes=lambda: forgotten_pauses(step.instance) if step is not None else "",
+        )
+
+    def wait(self, slice_: Slice) -> None:
+        """Return when nothing holds the run; raise `Held` when something still does after the wait."""
+        self._marking(lambda: self._gate.wait(slice_.label))
+
+    def ask(self, slice_: Slice, *, under_way: bool) -> None:
+        """Return when the slice may be rewritten; raise `Refused` in words when it may not."""
+        self._marking(lambda: self._gate.ask(slice_, under_way=under_way))
+
+    def _marking(self, ask: Callable[[], None]) -> None:
+        if self._step is None:
+            ask()
+        else:
+            _marked(self._step.instance, self._step.dagster_run, ask)
+
+
+def _nothing() -> None:
+    return None
+
+
+def _reason(controls: Controls, run: Run, audit: AuditTable, sessions: Sessions) -> Control:
+    def why(slice_: Slice) -> str | None:
+        if run.reason:
+            return None
+        loaded = run.lane == "backfill" and audit.was_loaded(sessions.get(), slice_)
+        return missing_reason(controls.require_reason, run.lane, None, loaded)
+
+    return why
+
+
+def _marked(instance: dg.DagsterInstance, run: dg.DagsterRun, ask: Callable[[], None]) -> None:
+    """Mark a run that a pause has stopped, so that the circuit breaker does not take it for a failure."""
+    try:
+        ask()
+    except Held:
+        instance.add_run_tags(run.run_id, {HELD: "yes"})
+        raise

@@ -1,0 +1,89 @@
+"""A failed run of a backfill pauses that backfill, once, and alerts; others and live runs are untouched."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from backfill_assets.controls.alerts import Alert
+from backfill_assets.controls.breaker import Failure, report_failure, strictest
+from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.errors import DeclarationError
+
+
+def run(run_id: str, **tags: str) -> dg.DagsterRun:
+    names = {"backfill": "dagster/backfill", "partition": "dagster/partition"}
+    return dg.DagsterRun(
+        job_name="j",
+        run_id=run_id,
+        tags={names.get(key, key): value for key, value in tags.items()},
+    )
+
+
+def fail(
+    instance: dg.DagsterInstance, of: dg.DagsterRun, after: int | None = 1
+) -> tuple[str | None, list[Alert]]:
+    sent: list[Alert] = []
+    failure = Failure(of, ["mart/t"], "12 rows of 13, password=hunter2")
+    return report_failure(instance, failure, after, sent.append), sent
+
+
+def test_the_first_failure_pauses_its_backfill_and_no_other(instance: dg.DagsterInstance) -> None:
+    done, sent = fail(instance, run("r1-123456", backfill="b1", partition="2026-05-12"))
+    assert done == "it is paused"
+    (on,) = Switch(instance).pauses()
+    assert (on.scope, on.by) == (Scope(backfill="b1"), "the circuit breaker")
+    assert on.reason.startswith("run r1-12345 failed at mart/t 2026-05-12: 12 rows of 13")
+    (alert,) = sent
+    assert alert.title == "Backfill b1 failed at mart/t 2026-05-12"
+    assert "12 rows of 13" in alert.text
+    assert "-j resume_backfills" in alert.text
+    assert '"backfill": "b1"' in alert.text
+    assert "hunter2" not in alert.text + on.reason
+
+
+def test_a_run_counts_once_whoever_reports_it(instance: dg.DagsterInstance) -> None:
+    fail(instance, run("r1", backfill="b1"))
+    Switch(instance).resume(Scope(backfill="b1"), "mended", "ana")
+    assert fail(instance, run("r1", backfill="b1")) == (None, [])
+    assert Switch(instance).pauses() == []
+
+
+def test_a_table_may_go_on_or_pause_after_some_failures(instance: dg.DagsterInstance) -> None:
+    assert fail(instance, run("r1", backfill="b1"), after=None)[0] == "it goes on"
+    assert fail(instance, run("r2", backfill="b1"), after=3)[0] == "it goes on"
+    assert Switch(instance).pauses() == []
+    assert fail(instance, run("r3", backfill="b1"), after=3)[0] == "it is paused"
+    assert fail(instance, run("r4", backfill="b1"), after=3)[0] == "it was paused already"
+    assert fail(instance, run("r5", backfill="b2"), after=3)[0] == "it goes on"
+
+
+def test_a_live_run_trips_nothing_and_a_single_run_of_the_lane_only_alerts(
+    instance: dg.DagsterInstance,
+) -> None:
+    assert fail(instance, run("r1", lane="live")) == (None, [])
+    done, sent = fail(instance, run("r2", lane="backfill", partition="2026-01-01"))
+    assert done == "it was a single run"
+    assert len(sent) == 1
+    assert Switch(instance).pauses() == []
+
+
+@pytest.mark.parametrize(
+    ("policies", "after"),
+    [
+        ([], 1),
+        (["pause"], 1),
+        (["continue"], None),
+        ([3], 3),
+        (["continue", 2], 2),
+        ([5, "pause"], 1),
+    ],
+)
+def test_the_strictest_table_of_a_step_decides(policies: list[object], after: int | None) -> None:
+    assert strictest(policies, "pause") == after
+
+
+@pytest.mark.parametrize("policy", ["stop", 0, -1, True, None])
+def test_a_policy_that_there_is_not_is_one_sentence(policy: object) -> None:
+    with pytest.raises(DeclarationError, match="failure policy"):
+        strictest([policy], "pause")

@@ -1,0 +1,296 @@
+"""The controls in the runs that they are asked in: what is refused or held leaves the table as it was."""
+
+import threading
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pandas as pd
+import pytest
+
+from backfill_assets.controls.budget import Budget, raise_budget
+from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.engines import open_engine
+from backfill_assets.io_managers import Controls, DeleteInsertIOManager, PerSlice, table_metadata
+from backfill_assets.table import SliceColumn, Table
+from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
+
+DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_offset=1)
+OLD, TODAY = "2026-03-03", date.today().isoformat()
+SALES = Table("mart.sales", SliceColumn("day", "date"))
+ONE_RUN = dg.BackfillPolicy.single_run()
+
+
+def frame(*days: str, amounts: tuple[int, ...] = (1, 2)) -> pd.DataFrame:
+    return pd.DataFrame(
+        [{"day": pd.Timestamp(d).date(), "amount": a} for d in days for a in amounts]
+    )
+
+
+def sales(
+    make=lambda c: frame(*c.partition_keys), table: Table = SALES, **more: object
+) -> dg.AssetsDefinition:
+    metadata = {**table_metadata(table), **more}
+
+    @dg.asset(key_prefix=["mart"], partitions_def=DAYS, metadata=metadata, backfill_policy=ONE_RUN)
+    def sales(context: dg.AssetExecutionContext):
+        return make(context)
+
+    return sales
+
+
+def by_slice(make) -> dg.AssetsDefinition:
+    return sales(lambda _: PerSlice(make))
+
+
+@pytest.fixture
+def strict(warehouse: Warehouse) -> Warehouse:
+    """An IO manager that demands what the location's does, and waits for nothing."""
+    controls = Controls(require_reason="backfill", hold_seconds=0)
+    warehouse.io_manager = DeleteInsertIOManager(url=warehouse.url, controls=controls)
+    return warehouse
+
+
+def audit(warehouse: Warehouse, names: str) -> list[tuple]:
+    return warehouse.rows(f"SELECT {names} FROM backfill.load_audit ORDER BY committed_at")
+
+
+# reason
+
+
+def test_a_first_load_needs_no_reason_and_the_second_of_an_old_day_does(strict: Warehouse) -> None:
+    strict.run(sales(), partition_key=OLD)
+    said = failure_of(
+        strict.run(sales(lambda c: frame(OLD, amounts=(9,))), partition_key=OLD, ok=False)
+    )
+    assert (
+        f"mart.sales {OLD} was left as it was: no reason is given, and it was loaded before" in said
+    )
+    assert "Add the tag 'reason'" in said
+    assert strict.rows("SELECT sum(amount) FROM mart.sales") == [(3,)]
+    strict.run(
+        sales(lambda c: frame(OLD, amounts=(8, 9))),
+        partition_key=OLD,
+        tags={"reason": "new prices"},
+    )
+    assert audit(strict, "lane, reason") == [("backfill", None), ("backfill", "new prices")]
+
+
+def test_a_live_day_is_loaded_again_without_a_word(strict: Warehouse) -> None:
+    for _ in range(2):
+        strict.run(sales(), partition_key=TODAY)
+    assert audit(strict, "lane, reason") == [("live", None)] * 2
+
+
+def test_a_reason_may_be_demanded_always(warehouse: Warehouse) -> None:
+    controls = Controls(require_reason="always")
+    warehouse.io_manager = DeleteInsertIOManager(url=warehouse.url, controls=controls)
+    said = failure_of(warehouse.run(sales(), partition_key=TODAY, ok=False))
+    assert "every run needs one here" in said
+
+
+def test_a_reason_in_the_configuration_counts(strict: Warehouse) -> None:
+    @dg.asset(
+        key_prefix=["mart"],
+        partitions_def=DAYS,
+        metadata=table_metadata(SALES),
+        config_schema={"reason": dg.Field(str, is_required=False)},
+    )
+    def sales(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        return frame(context.partition_key)
+
+    strict.run(sales, partition_key=OLD)
+    config = {"ops": {"mart__sales": {"config": {"reason": "typed in the launchpad"}}}}
+    strict.run(sales, partition_key=OLD, run_config=config)
+    assert audit(strict, "reason") == [(None,), ("typed in the launchpad",)]
+
+
+# pause
+
+
+def test_a_paused_backfill_does_not_even_compute_and_a_live_run_goes_on(strict: Warehouse) -> None:
+    computed: list[str] = []
+
+    def make(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        computed.append(context.partition_key)
+        return frame(context.partition_key)
+
+    Switch(strict.instance).pause(Scope(), "the source is wrong", "ana")
+    result = strict.run(sales(make), partition_key=OLD, ok=False)
+    said = " ".join(
+        str(event.message) + str(event.event_specific_data) for event in result.all_events
+    )
+    assert "backfills paused by ana since" in said
+    assert "the source is wrong" in said
+    strict.run(sales(make), partition_key=TODAY)
+    assert computed == [TODAY]
+
+
+def test_a_pause_of_another_table_or_backfill_holds_nothing(strict: Warehouse) -> None:
+    Switch(strict.instance).pause(Scope(table="mart.other"), "why", "ana")
+    Switch(strict.instance).pause(Scope(backfill="other"), "why", "ana")
+    strict.run(sales(), partition_key=OLD)
+    Switch(strict.instance).pause(Scope(table="mart.sales"), "why", "ana")
+    strict.run(sales(), partition_key="2026-03-04", ok=False)
+    assert strict.rows("SELECT DISTINCT day FROM mart.sales") == [(date(2026, 3, 3),)]
+
+
+@pytest.mark.parametrize("returns", ["a frame", "a function of the slice"])
+def test_a_batched_run_stops_before_its_next_slice_and_what_is_done_stays(
+    strict: Warehouse, returns: str
+) -> None:
+    def throw(day: str) -> None:
+        if day == "2026-03-02":
+            Switch(strict.instance).pause(Scope(), "enough", "ana")
+            time.sleep(1.1)  # a run asks once a second
+
+    def by_day(slice_) -> pd.DataFrame:
+        throw(str(slice_.partition))
+        return frame(str(slice_.partition))
+
+    def all_days(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        throw("2026-03-02")
+        return frame(*context.partition_keys)
+
+    asset = by_slice(by_day) if returns == "a function of the slice" else sales(all_days)
+    said = failure_of(strict.run_range("2026-03-01", "2026-03-05", asset, ok=False))
+    assert "backfills paused by ana since" in said
+    assert "'Re-execute from failure' does just that" in said
+    done = [row[0] for row in audit(strict, "partition_key")]
+    assert done == (["2026-03-01"] if returns == "a frame" else ["2026-03-01", "2026-03-02"][:1])
+    records = strict.instance.fetch_materializations(
+        dg.AssetKey(["mart", "sales"]), limit=9
+    ).records
+    assert [record.partition_key for record in records] == done
+
+
+def test_a_run_goes_on_by_itself_when_the_pause_ends_and_gives_the_file_back_meanwhile(
+    warehouse: Warehouse,
+) -> None:
+    controls = Controls(hold_seconds=60)
+    warehouse.io_manager = DeleteInsertIOManager(
+        url=f"{warehouse.url}?lock_wait=5", controls=controls
+    )
+    others: list[tuple] = []
+
+    def make(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        Switch(warehouse.instance).pause(Scope(), "a moment", "ana")
+        time.sleep(1.1)
+        return frame(*context.partition_keys)
+
+    def resume() -> None:
+        time.sleep(3)
+        others.extend(warehouse.rows("SELECT count(*) FROM mart.sales"))
+        Switch(warehouse.instance).resume(Scope(), "go on", "ana")
+
+    helper = threading.Thread(target=resume)
+    helper.start()
+    warehouse.run_range("2026-03-01", "2026-03-03", sales(make))
+    helper.join()
+    assert others == [(2,)]
+    assert audit(warehouse, "partition_key") == [("2026-03-01",), ("2026-03-02",), ("2026-03-03",)]
+
+
+# budget
+
+
+def test_a_backfill_that_has_used_up_its_rows_is_stopped_before_the_next_slice(
+    strict: Warehouse,
+) -> None:
+    tags = {"dagster/backfill": "b1", "budget/rows": "4"}
+    said = failure_of(
+        strict.run_range("2026-03-01", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+    )
+    assert "the budget of backfill b1 is used up: 4 of 4 rows are spent" in said
+    assert "Raise it with the job raise_budget for backfill b1" in said
+    assert audit(strict, "partition_key") == [("2026-03-01",), ("2026-03-02",)]
+    raise_budget(strict.instance, "b1", Budget(rows=7), "ana", "worth it")
+    strict.run_range("2026-03-03", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+    assert len(audit(strict, "partition_key")) == 4
+    other = {**tags, "dagster/backfill": "b2"}
+    strict.run_range("2026-03-05", "2026-03-05", by_slice(_slow_slice), tags=other)
+
+
+def _slow_slice(slice_) -> pd.DataFrame:
+    time.sleep(1.05)  # spending is summed once a second, and slices take longer than that
+    return frame(str(slice_.partition))
+
+
+def test_a_table_may_have_a_budget_of_its_own(strict: Warehouse) -> None:
+    capped = sales(lambda _: PerSlice(_slow_slice), budget={"rows": 2})
+    said = failure_of(
+        strict.run_range(
+            "2026-03-01", "2026-03-03", capped, tags={"dagster/backfill": "b1"}, ok=False
+        )
+    )
+    assert "2 of 2 rows are spent on mart.sales" in said
+    assert audit(strict, "partition_key") == [("2026-03-01",)]
+
+
+def test_after_the_deadline_no_slice_is_begun_and_a_live_run_has_none(strict: Warehouse) -> None:
+    tags = {"budget/deadline": "2026-01-01T00:00Z"}
+    said = failure_of(strict.run(sales(), partition_key=OLD, tags=tags, ok=False))
+    assert "the deadline 2026-01-01T00:00+00:00 has passed" in said
+    strict.run(sales(), partition_key=TODAY, tags=tags)
+
+
+# retention
+
+
+def kept(days: int | None, **options: object) -> Table:
+    return Table("mart.sales", SliceColumn("day", "date"), source_days=days, **options)
+
+
+def test_a_day_that_the_source_no_longer_keeps_is_refused_until_the_run_says_why(
+    strict: Warehouse,
+) -> None:
+    asset = sales(table=kept(30))
+    strict.run(asset, partition_key=(date.today() - timedelta(days=20)).isoformat())
+    said = failure_of(strict.run(asset, partition_key=OLD, ok=False))
+    assert "its source keeps its rows for 30 days, and the window ended" in said
+    strict.run(
+        asset, partition_key=OLD, tags={"allow": "retention", "reason": "the archive was restored"}
+    )
+
+
+def test_a_source_that_is_changed_in_place_needs_its_history(strict: Warehouse) -> None:
+    said = failure_of(
+        strict.run(sales(table=kept(None, source_mutable=True)), partition_key=OLD, ok=False)
+    )
+    assert "is changed in place and trusted for 0 days" in said
+    strict.run(
+        sales(table=kept(None, source_mutable=True, source_history="snapshot")), partition_key=OLD
+    )
+
+
+# lanes
+
+
+def test_each_lane_reaches_the_warehouse_through_its_own_door(tmp_path: Path) -> None:
+    url = f"duckdb:///{tmp_path}/w.duckdb"
+    manager = DeleteInsertIOManager(
+        url=f"{url}?memory_limit=300MB", lane_url=f"{url}?memory_limit=200MB"
+    )
+    limits = {}
+    for lane in ("live", "backfill"):
+        with manager.engine_of(lane).session() as session:
+            limits[lane] = session.fetch("SELECT current_setting('memory_limit')")[0][0]
+    assert limits == {"live": "286.1 MiB", "backfill": "190.7 MiB"}
+    instance = dg.DagsterInstance.ephemeral()
+    for key in (OLD, TODAY):
+        dg.materialize(
+            [sales()], partition_key=key, resources={"io_manager": manager}, instance=instance
+        )
+    with open_engine(url).session() as session:
+        assert session.fetch("SELECT lane FROM backfill.load_audit ORDER BY committed_at") == [
+            ("backfill",),
+            ("live",),
+        ]
+
+
+def test_without_a_second_door_the_run_says_so_once_and_works(
+    strict: Warehouse, capfd: pytest.CaptureFixture
+) -> None:
+    strict.run_range("2026-03-01", "2026-03-03", sales())
+    assert capfd.readouterr().err.count("Backfills use the warehouse target of the live lane") == 1
