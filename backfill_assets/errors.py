@@ -15,8 +15,9 @@ class BackfillError(Exception):
     retry = False
 
     def __init__(self, what: str, why: str, do: str) -> None:
-        self.what, self.why, self.do = what, why, do
-        super().__init__(f"{_sentence(f'{what}: {why}')} {_sentence(do)}")
+        # every way out shows no password: the sentence, and each part of it in a run's metadata
+        self.what, self.why, self.do = (without_secrets(part) for part in (what, why, do))
+        super().__init__(f"{_sentence(f'{self.what}: {self.why}')} {_sentence(self.do)}")
 
 
 class DeclarationError(BackfillError, ValueError):
@@ -64,7 +65,13 @@ class WarehouseBusy(WarehouseError):
 
 
 class Unreachable(WarehouseError):
-    """No connection: wrong address or credentials, or a server that is away."""
+    """No connection: wrong address or credentials."""
+
+
+class Away(Unreachable):
+    """No connection any more, or none for now: the server is starting, failing over, full or out of reach."""
+
+    retry = True
 
 
 class MissingTable(WarehouseError):
@@ -77,6 +84,12 @@ class MissingRight(WarehouseError):
 
 class WriteFailed(WarehouseError):
     """A statement failed, or the audit row was not there after the commit; the transaction was rolled back."""
+
+
+class OutcomeUnknown(WriteFailed):
+    """The slice is whole, old or new; the connection broke before the warehouse said which."""
+
+    retry = True
 
 
 class MissingDriver(BackfillError, ImportError):
@@ -99,5 +112,10 @@ def without_secrets(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = without_secrets(" ".join(text.split()))
+    text = " ".join(text.split())
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def shown_cause(error: BaseException) -> BaseException | None:
+    """Return a driver's error to chain to one of ours, or None where its text shows a secret."""
+    return error if without_secrets(str(error)) == str(error) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from functools import lru_cache
@@ -132,6 +133,11 @@ def is_set(field: str) -> bool:
 
 @lru_cache(maxsize=1)
 def settings() -> Settings:
+    """Return the settings as they were when this process first asked; see `read`."""
+    return read()
+
+
+def read() -> Settings:
     """Return the settings; raise one `DeclarationError` that lists everything that is wrong with them."""
     # pydantic-settings would do this too, as one more import that each run's process pays for
     given = {
@@ -139,15 +145,25 @@ def settings() -> Settings:
         for name, field in Settings.model_fields.items()
         if variable(name) in os.environ and (is_set(name) or field.default is not None)
     }
+    mistaken = [
+        f"{name} is no setting; is {like[0]} meant?"
+        for name in os.environ
+        if name.startswith(PREFIX)
+        and name not in map(variable, Settings.model_fields)
+        and (like := difflib.get_close_matches(name, map(variable, Settings.model_fields), 1, 0.85))
+    ]
     try:
         found = Settings.model_validate(given)
     except ValidationError as error:
         raise _wrong(
-            [
+            mistaken
+            + [
                 f"{variable('.'.join(map(str, problem['loc'][:1])))} {problem['msg'].removeprefix('Value error, ')}"
                 for problem in error.errors(include_url=False, include_input=False)
             ]
         ) from None
+    if mistaken:  # it would be left out, and a warehouse of one's own with it
+        raise _wrong(mistaken)
     if found.lane_executor == "celery" and not found.celery_broker:
         raise _wrong(
             [

@@ -190,9 +190,11 @@ class Table:
 
     def empty_is_right(self, window: Window | None) -> bool:
         """Tell whether no rows at all is a right answer for `window` (None: the whole table)."""
-        if isinstance(self.allow_empty, bool):
-            return self.allow_empty
-        if window is None:
+        return self.allow_empty is True or self.empty_is_expected(window)
+
+    def empty_is_expected(self, window: Window | None) -> bool:
+        """Tell whether `allow_empty` names the days of `window`, so that even rows that are there may go."""
+        if isinstance(self.allow_empty, bool) or window is None:
             return False
         zone = self.slice_column.zone if self.slice_column else "UTC"
         return all(day in self.allow_empty for day in window.days(zone))

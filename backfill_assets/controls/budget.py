@@ -15,6 +15,7 @@ from backfill_assets.controls.store import Document, Store
 from backfill_assets.engines import Session
 from backfill_assets.errors import DeclarationError
 from backfill_assets.slice import Slice
+from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Run, Spent
 
 TAG = "budget/"
@@ -129,9 +130,9 @@ def within_budget(
     audit: AuditTable,
 ) -> Control:
     """Return the control that refuses the next slice once a cap of the backfill, or of its table in it, is reached."""
-    seen: dict[str | None, tuple[float, Spent]] = {}
+    seen: dict[Table | None, tuple[float, Spent]] = {}
 
-    def spent(table: str | None) -> Spent:
+    def spent(table: Table | None) -> Spent:
         at, found = seen.get(table, (float("-inf"), Spent()))
         if time.monotonic() - at >= _FRESH_SECONDS:
             found = audit.spent(
@@ -142,12 +143,12 @@ def within_budget(
 
     def why(slice_: Slice) -> str | None:
         total = _raised(instance, run).over(given)
-        now, table = datetime.now(timezone.utc), slice_.table.qualified
+        now, table = datetime.now(timezone.utc), slice_.table
         found: list[str] = []
         if total.is_set:
             found += total.exceeded(spent(None), now)
         if by_table.is_set:
-            found += [f"{why} on {table}" for why in by_table.exceeded(spent(table), now)]
+            found += [f"{why} on {table.qualified}" for why in by_table.exceeded(spent(table), now)]
         if not found:
             return None
         whose = f"backfill {run.backfill_id}" if run.backfill_id else f"run {run.run_id[:8]}"

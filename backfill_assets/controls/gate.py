@@ -82,7 +82,7 @@ class Gate:
             f"{what} was not begun",
             why,
             "End the pause with the job resume_backfills, then launch what is left"
-            " ('Re-execute from failure' does just that)",
+            " ('Re-execute from failure' on a backfill's page does just that)",
         )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -35,7 +35,7 @@ class Running:
     url: str
     place: Place
     children: dict[str, subprocess.Popen[bytes]]
-    stack: contextlib.ExitStack
+    stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
     def dagster(self) -> Dagster:

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
-from backfill_assets.engines.protocol import Claim, Report, Spelling
+from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
@@ -29,6 +29,7 @@ from backfill_assets.errors import (
     Unreachable,
     WarehouseBusy,
     WriteFailed,
+    shown_cause,
     without_secrets,
 )
 
@@ -54,6 +55,7 @@ SPELLING = Spelling(
     try_cast="TRY_CAST({value} AS {type})",
     case_sensitive=False,
     longest_name=10_000,
+    default_schema="main",
     # with every row the last block of each column is written again: 24 of them would cost as much as the slice
     # itself, and so would choosing their compression each time
     log_column="{type} USING COMPRESSION uncompressed",
@@ -62,6 +64,10 @@ SPELLING = Spelling(
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
 _CONNECT_POLL_SECONDS = 0.2
+_TELL_SECONDS = 5.0
+_AMBIGUOUS = "Ambiguous reference to catalog or schema"
+# in the operating system's words; a path may hold shorter ones
+_FULL = "No space left on device"
 # from here on several threads are worth waking: DuckDB shares out row groups of 122,880 rows
 _WIDE_ROWS = 500_000
 _WIDE_BYTES = 2**30
@@ -104,7 +110,7 @@ class DuckDBEngine:
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
     ) -> Generator[DuckDBSession, None, None]:
         """Wait for our turn at the file, open it, and close it before the turn ends."""
-        session = DuckDBSession(self, who, read_only, report or _silence)
+        session = DuckDBSession(self, who, read_only, report or silence)
         try:
             session.open()
             yield session
@@ -124,9 +130,12 @@ class DuckDBSession(Transactions):
         self._file: OpenFile | None = None
         self._transactions = 0
         self._frames: set[str] = set()
+        self._asked_at = 0.0
+        self._renamed = False
 
     def open(self) -> None:
         """Take a turn, then connect: DuckDB itself must never find two of us at the file."""
+        self._asked_at = time.monotonic()
         self._turn.enter_context(self._queue.turn(self._who, self._report))
         self._file = self._connect()
         if self._engine.file.stat().st_size >= _WIDE_BYTES:
@@ -218,7 +227,7 @@ class DuckDBSession(Transactions):
         A lone slice would otherwise be written twice, into the log at COMMIT and into the file at closing;
         many slices are cheaper logged one by one and brought into the file together.
         """
-        if self._transactions < 2:
+        if self._transactions < 2 and self._file is not None and self._file.is_ours:
             self.execute(f"SET checkpoint_threshold = '{_CHECKPOINTS[self._transactions]}'")
         self._transactions += 1
 
@@ -234,6 +243,10 @@ class DuckDBSession(Transactions):
     def clock(self) -> datetime:
         return datetime.now(timezone.utc)
 
+    def _left(self, began: float) -> float:
+        """Return what is left of the wait for a connection: the turn's wait counts too."""
+        return self._engine.wait_seconds - (began - self._asked_at)
+
     @property
     def _open_connection(self) -> duckdb.DuckDBPyConnection:
         if self._file is None:
@@ -246,14 +259,19 @@ class DuckDBSession(Transactions):
         """Connect; a program that does not take turns is waited for as long as one that does."""
         import duckdb
 
-        until = time.monotonic() + self._engine.wait_seconds
+        began = told_at = time.monotonic()
         while True:
             try:
                 return OpenFile(self._engine.file, self._engine.settings, read_only=self._read_only)
             except duckdb.Error as error:
-                told = self._told(error)
-                if not isinstance(told, WarehouseBusy) or time.monotonic() > until:
-                    raise told from error
+                told, now = self._told(error), time.monotonic()
+                if not isinstance(told, WarehouseBusy) or now - began > self._left(began):
+                    raise told from shown_cause(error)
+                if now - told_at > _TELL_SECONDS:
+                    told_at = now
+                    self._report(
+                        f"Waiting for {self._engine.file.name} since {now - began:.0f} s: {told.why}."
+                    )
             time.sleep(_CONNECT_POLL_SECONDS)
 
     def _guarded(self, run: Callable[[], T]) -> T:
@@ -262,8 +280,17 @@ class DuckDBSession(Transactions):
         try:
             return run()
         except duckdb.Error as error:
+            if (
+                _AMBIGUOUS in str(error)
+                and self._file is not None
+                and self._file.is_ours
+                and not self._renamed
+            ):
+                self._renamed = True
+                self._file.rename()
+                return self._guarded(run)
             self._doomed = self._doomed or self._told(error)
-            raise self._told(error) from error
+            raise self._told(error) from shown_cause(error)
 
     def _told(self, error: Exception) -> BackfillError:
         """Say a DuckDB error as a sentence of ours."""
@@ -271,15 +298,25 @@ class DuckDBSession(Transactions):
 
         said = str(error).split("\n")[0]
         file = self._engine.file.name
-        if isinstance(error, duckdb.IOException) and "lock" in said:
+        if isinstance(error, duckdb.ConnectionException) and "different configuration" in said:
+            return Unreachable(
+                f"{file} could not be opened, so nothing was changed",
+                "this very process has it open, with settings of its own",
+                "Close that connection first, or open it there without config",
+            )
+        if isinstance(error, duckdb.IOException) and "Could not set lock on file" in said:
             return WarehouseBusy(
                 f"{file} could not be opened, so nothing was changed",
                 f"another program holds it ({said})",
                 "Close that program (or let it take turns through the lock file beside it) and launch this again",
             )
-        if "space" in said.lower() and isinstance(
-            error, (duckdb.IOException, duckdb.OutOfMemoryException)
-        ):
+        if isinstance(error, duckdb.OutOfMemoryException) and _FULL not in said:
+            return WriteFailed(
+                f"{file} could not be written, and the slice is as it was",
+                f"DuckDB has no memory left for it ({said})",
+                "Raise memory_limit in the warehouse URL, or cut the slice smaller",
+            )
+        if _FULL in said.replace(str(self._engine.file.absolute()), ""):
             return WriteFailed(
                 f"{file} could not be written, and the slice is as it was",
                 f"the disk is full ({said})",
@@ -328,7 +365,3 @@ def _is_number(text: str) -> bool:
         return 0 <= float(text) < float("inf")
     except ValueError:
         return False
-
-
-def _silence(_: str) -> None:
-    """Tell nobody."""

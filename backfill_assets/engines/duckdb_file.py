@@ -31,26 +31,46 @@ class OpenFile:
         import duckdb
 
         self._name = f"{file.stem}_db" if file.stem.lower() in _RESERVED else file.stem
+        self._path, self._read_only = str(file).replace("'", "''"), read_only
         self._attached = True
         self._widened = "threads" in settings
         self._narrow_again = False
         self.connection = _instance(file, settings).cursor()
         try:
-            mode = " (READ_ONLY)" if read_only else ""
-            path = str(file).replace("'", "''")
-            self.connection.execute(f"ATTACH '{path}' AS {_quoted(self._name)}{mode}")
-            self.connection.execute(f"USE {_quoted(self._name)}")
+            self._attach()
         except duckdb.BinderException as error:
             self.connection.close()
             if "Unique file handle conflict" not in str(error):
                 raise
             # this very process has the file open by itself: DuckDB shares that instance with us, safely
             self._attached, self._widened = False, True
-            self.connection = duckdb.connect(str(file), read_only=read_only, config=dict(settings))
+            # as it was opened there: another configuration would be refused
+            self.connection = duckdb.connect(str(file), read_only=read_only)
             self.connection.execute("SET TimeZone = 'UTC'")
         except BaseException:
             self.connection.close()
             raise
+
+    def rename(self) -> None:
+        """Attach the file by another name, where its own is that of a schema and DuckDB cannot tell them apart."""
+        import duckdb
+
+        with contextlib.suppress(duckdb.TransactionException):
+            self.connection.execute("ROLLBACK")
+        self.connection.execute("USE memory")
+        self.connection.execute(f"DETACH {_quoted(self._name)}")
+        self._name = f"{self._name}_db"
+        self._attach()
+
+    def _attach(self) -> None:
+        mode = " (READ_ONLY)" if self._read_only else ""
+        self.connection.execute(f"ATTACH '{self._path}' AS {_quoted(self._name)}{mode}")
+        self.connection.execute(f"USE {_quoted(self._name)}")
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether its settings concern nobody else in this process."""
+        return self._attached
 
     def widen(self) -> None:
         """Let all cores work, until the file is closed; not where the settings say how many threads."""

@@ -16,16 +16,18 @@ from backfill_assets.engines.postgres_claims import claiming, holding, named
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
-from backfill_assets.engines.protocol import Claim, Report, Spelling
+from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
     DeclarationError,
     MissingDriver,
     MissingTable,
+    OutcomeUnknown,
     SliceBusy,
     Unreachable,
     WriteFailed,
+    shown_cause,
     without_secrets,
 )
 
@@ -119,7 +121,7 @@ class PostgresEngine:
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
     ) -> Generator[PostgresSession, None, None]:
         """Connect, and disconnect at the end; what was not committed by then is rolled back."""
-        session = PostgresSession(self, who, read_only, report or _silence)
+        session = PostgresSession(self, who, read_only, report or silence)
         try:
             session.open()
             yield session
@@ -153,7 +155,9 @@ class PostgresSession(Transactions):
                 client_encoding="utf8",
             )
         except psycopg.Error as error:
-            raise unreachable(error, self._engine.shown) from error
+            raise unreachable(
+                error, self._engine.shown
+            ) from None  # its text may show a piece of a password
         settings = {**_SETTINGS, "lock_timeout": str(_milliseconds(self._engine.wait_seconds))}
         if self._engine.statement_limit is not None:
             settings["statement_timeout"] = str(_milliseconds(self._engine.statement_limit))
@@ -277,7 +281,7 @@ class PostgresSession(Transactions):
             with self._guarded():
                 done = self._run("COMMIT").statusmessage
         except Unreachable as error:
-            raise WriteFailed(
+            raise OutcomeUnknown(
                 "whether the slice was replaced is not known, though it is whole, old or new",
                 f"the connection broke during COMMIT ({error.why})",
                 "Launch this partition again: replacing it twice does no harm",
@@ -313,6 +317,7 @@ class PostgresSession(Transactions):
         """Return None once the claim is ours; where it is not in time, roll back and return who has it."""
         import psycopg
 
+        began = time.monotonic()
         limit = self._engine.statement_limit
         after = "DEFAULT" if limit is None else str(_milliseconds(limit))
         with self._guarded():
@@ -321,6 +326,8 @@ class PostgresSession(Transactions):
                 self._run(claiming(SPELLING, claim, _milliseconds(seconds), after))
                 return None
             except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+                if time.monotonic() - began < seconds * 0.9:
+                    raise  # somebody cancelled it, and waiting on would ignore that
                 self._run("ROLLBACK")
                 return named(self._run(holding(SPELLING, claim)).fetchone())
 
@@ -348,7 +355,7 @@ class PostgresSession(Transactions):
         except psycopg.Error as error:
             ours = told(error)
             self._doomed = self._doomed or ours
-            raise ours from error
+            raise ours from shown_cause(error)
 
 
 def _driver() -> Any:
@@ -365,7 +372,3 @@ def _driver() -> Any:
 
 def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))  # 0 would mean for ever
-
-
-def _silence(_: str) -> None:
-    """Tell nobody."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backfill_assets.errors import (
+    Away,
     BackfillError,
     BadRows,
     DeclarationError,
@@ -20,12 +21,25 @@ if TYPE_CHECKING:
     import psycopg
 
 _LONGEST = 300
+# what a server says who will say it again; before a session there is no SQLSTATE to tell by
+_FINAL = (
+    "authentication failed",
+    "does not exist",
+    "pg_hba",
+    "no password supplied",
+    "could not translate host",
+)
 
 _AS_IT_WAS = ", and the slice is as it was"
 _GONE = (
-    Unreachable,
+    Away,
     "the database cannot be reached",
     "Check that the server is up, then launch this again",
+)
+_REFUSED = (
+    Unreachable,
+    "the database lets nobody in like this",
+    "Correct user, password or database in the warehouse URL",
 )
 _ABSENT = (
     MissingTable,
@@ -67,8 +81,8 @@ _RULES: dict[str, _Rule] = {
         f"the database takes no writes from this session{_AS_IT_WAS}",
         "Use the primary server, or a role that may write",
     ),
-    "28": _GONE,
-    "3D000": _GONE,
+    "28": _REFUSED,
+    "3D000": _REFUSED,
     "3F000": _ABSENT,
     "40001": _LOCKED,
     "40P01": _LOCKED,
@@ -126,7 +140,10 @@ def unreachable(error: psycopg.Error, shown: str) -> BackfillError:
             "Write postgresql://user:password@host:5432/database?option=value, with libpq's option names and"
             " special characters percent-encoded",
         )
-    return Unreachable(
+    said = str(error)
+    final = error.sqlstate is not None and error.sqlstate[:2] in ("28", "3D")
+    final = final or any(word in said for word in _FINAL)
+    return (Unreachable if final else Away)(
         f"the warehouse {shown} cannot be reached",
         _said(error),
         "Check host, port, database, user and password in its URL, and that the server is up",

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Report = Callable[[str], None]
 
 
+def silence(_: str) -> None:
+    """Tell nobody: the report of a session that is given none."""
+
+
 @dataclass(frozen=True)
 class Spelling:
     """How an engine writes what the engines write differently. Templates use `str.format` fields.
@@ -31,6 +35,7 @@ class Spelling:
     `hash_sum`: the sum of the hashes `{hash}` of all rows, as text.
     `try_cast`: the cast `{value}` to `{type}` that gives NULL where the engine can, and fails otherwise.
     `case_sensitive`: whether two quoted names that differ in case are two names.
+    `default_schema`: where a table is whose name gives no schema.
     `longest_name`: bytes of the longest identifier that is not cut off.
     `log_column`: the column `{type}` of a table that grows by one row at a time.
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
@@ -47,6 +52,7 @@ class Spelling:
     try_cast: str
     case_sensitive: bool
     longest_name: int
+    default_schema: str = "public"
     log_column: str = "{type}"
     log_field: str | None = None
     index: str | None = None

@@ -15,8 +15,9 @@ from dagster._serdes import ConfigurableClass, ConfigurableClassData
 from filelock import FileLock
 
 from backfill_assets.errors import DeclarationError, Unreachable
+from backfill_assets.settings import read, variable
 
-VARIABLE = "BACKFILL_DAGSTER_PG_URL"
+VARIABLE = variable("dagster_pg_url")
 _SCHEMES = ("postgresql", "postgresql+psycopg", "postgresql+psycopg2", "postgres")
 
 
@@ -36,7 +37,7 @@ class StorageChooser(DagsterStorage, ConfigurableClass):
         cls, inst_data: Any, config_value: Any
     ) -> DagsterStorage:
         """Return the storage that the environment asks for."""
-        url = os.environ.get(VARIABLE, "").strip()
+        url = read().dagster_pg_url
         if not url:
             return _sqlite(inst_data, Path(_home()))
         return _postgres(inst_data, url)

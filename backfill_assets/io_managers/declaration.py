@@ -2,7 +2,7 @@
 
 `schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
 `partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
-`unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `column_types`, `source_days`, `source_mutable`,
+`unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `shrink_floor`, `column_types`, `source_days`, `source_mutable`,
 `source_history`.
 """
 
@@ -21,6 +21,7 @@ _OPTIONS = (
     "on_schema_change",
     "allow_empty",
     "max_shrink",
+    "shrink_floor",
     "database",
     "source_days",
     "source_mutable",
@@ -33,8 +34,7 @@ def table_metadata(
 ) -> dict[str, Any]:
     """Return asset metadata that declares `table`.
 
-    `partition_expr` maps the dimensions of a multi-partitioned asset to columns; by default each static
-    dimension's column is looked for under the dimension's own name, and the slice column under any other.
+    A multi-partitioned asset needs `partition_expr`, which maps each of its dimensions to a column.
     """
     found: dict[str, Any] = {
         "table": table.name,
@@ -44,6 +44,7 @@ def table_metadata(
         if isinstance(table.allow_empty, bool)
         else sorted(day.isoformat() for day in table.allow_empty),
         "max_shrink": table.max_shrink,
+        "shrink_floor": table.shrink_floor,
     }
     if table.source_days is not None:
         found["source_days"] = table.source_days

@@ -14,7 +14,14 @@ from backfill_assets.io_managers.controlled import ONE_DOOR, Controls, RunGate, 
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
 from backfill_assets.io_managers.partitions import Target, target_of
-from backfill_assets.io_managers.reporting import Progress, as_failure, keep, stopped, tell
+from backfill_assets.io_managers.reporting import (
+    Progress,
+    as_failure,
+    closing_failed,
+    keep,
+    stopped,
+    tell,
+)
 from backfill_assets.io_managers.run_context import lane_by_tags, run_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
@@ -56,6 +63,11 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     def from_settings(cls) -> DeleteInsertIOManager:
         """Return the IO manager that the environment asks for; URLs by name, so that the UI shows no password."""
         chosen = settings()
+        for given in (chosen.warehouse_url, chosen.lane_warehouse_url):
+            if given is not None:
+                open_engine(
+                    given
+                )  # refuses a URL that no engine understands, here and not in a run
 
         def url(field: str) -> Any:
             return dg.EnvVar(variable(field)) if is_set(field) else getattr(chosen, field)
@@ -127,6 +139,9 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                     progress.after(done)
                 sessions.release()  # for the same reason
         except BaseException as error:  # a run that is terminated keeps its days too
+            if len(done) == len(target.slices) and isinstance(error, Exception):
+                keep(context, target, done, sessions.spelling)
+                raise closing_failed(target, error) from error
             if len(target.slices) == 1 or (not done and isinstance(error, BadRows)):
                 raise  # the sentence says it all, and for a stray row that no day was begun
             keep(context, target, done, sessions.spelling)

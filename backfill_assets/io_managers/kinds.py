@@ -7,7 +7,7 @@ from typing import Any
 
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import qualified
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.frames import is_arrow
 from backfill_assets.io_managers.partitions import kind_by_family
 from backfill_assets.slice import Slice
@@ -28,6 +28,12 @@ def kind_of(session: Session, table: Table, column: str, rows: Any) -> SliceKind
     for name, actual in types.items():
         if name == column or (not spelling.case_sensitive and name.lower() == column.lower()):
             return kind_by_family(column, family(actual, spelling), actual)
+    if rows is None and not types:
+        raise MissingTable(
+            f"{table.qualified} cannot be read",
+            "the table is not there",
+            "Materialize the upstream asset first",
+        )
     raise DeclarationError(
         f"{table.qualified} cannot be written by partition",
         f"neither the table nor the rows have a column {column!r}, only {', '.join(map(repr, types)) or 'none at all'}",
@@ -39,7 +45,13 @@ def _types_of(session: Session, table: Table, rows: Any) -> dict[str, str]:
     """Return the columns that rows would have in this warehouse."""
     if isinstance(rows, Select):
         whole = Slice(table, None, tuple((name, "") for name in table.dimensions))
-        return session.columns_of(f"({rows.for_slice(session.spelling, whole)}) AS shape") or {}
+        query = f"(\n{rows.for_slice(session.spelling, whole)}\n) AS shape"
+        found = session.columns_of(query)
+        if (
+            found is None
+        ):  # a query always has columns: let the engine say what it names that is not there
+            session.fetch(f"SELECT * FROM {query} LIMIT 0")
+        return found or {}
     if not is_arrow(type(rows)) or rows.num_columns == 0:
         return {}
     name = f"backfill_stage_{uuid.uuid4().hex}"

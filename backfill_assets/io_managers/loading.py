@@ -29,20 +29,29 @@ def load(
             "only pandas.DataFrame, pyarrow.Table and Relation are known",
             "Annotate it with one of them",
         )
-    target = _target(context, sessions, schema)
-    sql = _query(context, target, spelling)
-    if wanted is Relation:
-        return Relation(sql)
     try:
+        target = _target(context, sessions, schema)
+        sql = _query(context, target, spelling)
+        if wanted is Relation:
+            return Relation(sql)
+        if not target.slices:  # nothing was asked for, whether or not anything was ever loaded
+            return _none_of(sessions, sql, wanted)
         table = sessions.get().fetch_arrow(sql)
     except MissingTable as error:
-        if not target.slices:  # nothing was asked for, and nothing was ever loaded
-            return _nothing(wanted)
         raise MissingTable(
             f"the input {context.name!r} could not be read",
             error.why,
             "Materialize the upstream asset first",
         ) from error
+    return table if is_arrow(wanted) else table.to_pandas()
+
+
+def _none_of(sessions: Sessions, sql: str, wanted: Any) -> Any:
+    """Return no rows, with the table's columns where it is there."""
+    try:
+        table = sessions.get().fetch_arrow(sql)
+    except MissingTable:
+        return _nothing(wanted)
     return table if is_arrow(wanted) else table.to_pandas()
 
 

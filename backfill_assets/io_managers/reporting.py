@@ -12,7 +12,7 @@ import dagster as dg
 from backfill_assets.controls.lanes import BACKFILL
 from backfill_assets.engines import Report, Spelling
 from backfill_assets.engines.sql import predicate, qualified
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, OutcomeUnknown, WarehouseError, shown_cause
 from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.run_context import step_of
 from backfill_assets.slice import Slice
@@ -29,7 +29,7 @@ def as_failure() -> Iterator[None]:
             str(error),
             metadata={"what": error.what, "why": error.why, "what to do": error.do},
             allow_retries=error.retry,
-        ) from error
+        ) from shown_cause(error.__cause__ or error)
 
 
 class Progress:
@@ -99,7 +99,18 @@ def stopped(target: Target, at: int, error: Exception) -> BackfillError:
         f"{slice_.label} failed, partition {at + 1} of {total} in this run; the {at} before it are committed and"
         f" stay, the {total - at - 1} after it were not begun",
         why,
-        f"{do.rstrip('.')}{'; then launch' if do else 'Launch'} {rest} ('Re-execute from failure' does just that)",
+        f"{do.rstrip('.')}{'; then launch' if do else 'Launch'} {rest} ('Re-execute from failure' on a backfill's page does just that)",
+    )
+
+
+def closing_failed(target: Target, error: Exception) -> BackfillError:
+    """Return the error of a run whose every slice is committed, and that failed after the last of them."""
+    why = error.why if isinstance(error, BackfillError) else f"{type(error).__name__}: {error}"
+    kind = OutcomeUnknown if isinstance(error, OutcomeUnknown) else WarehouseError
+    return kind(
+        f"{target.slices[-1].label} is committed, like every slice of this run, and what came after it failed",
+        why,
+        "Look at the warehouse; running it again does no harm",
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from typing import Any
 
 import dagster as dg
+from dagster import DagsterInvariantViolationError
 
 from backfill_assets.controls.lanes import (
     BACKFILL,
@@ -16,7 +19,16 @@ from backfill_assets.controls.lanes import (
     partitions_of,
 )
 from backfill_assets.controls.reason import reason_of
+from backfill_assets.errors import DeclarationError
 from backfill_assets.writing.run import Lane, Run
+
+STRATEGIES = ("recompute", "replay", "dual-write")
+_LAUNCHERS = {
+    "dagster/schedule_name": "schedule",
+    "dagster/sensor_name": "sensor",
+    "dagster/from_automation_condition": "automation",
+    "dagster/auto_materialize": "automation",
+}
 
 
 def run_of(context: dg.OutputContext, live_days: int) -> Run:
@@ -32,16 +44,43 @@ def run_of(context: dg.OutputContext, live_days: int) -> Run:
     return Run(
         run_id=step.run_id if step is not None else "unlaunched",
         lane=lane_by_tags(tags, live_days, _ended(context)),
-        strategy=tags.get("strategy", "recompute"),
+        strategy=_strategy(tags),
         backfill_id=backfill,
         reason=reason_of(step.instance, tags, step.run_config) if step is not None else None,
         ticket=tags.get("ticket"),
-        launched_by=tags.get("launched_by") or tags.get("user"),
+        launched_by=_launched_by(step, tags),
         code_version=spec.code_version if spec is not None else None,
         source_read_at=_step_started(step) if step is not None else None,
         allows=frozenset(part.strip() for part in tags.get("allow", "").split(",") if part.strip()),
         detail=detail,
     )
+
+
+def _launched_by(step, tags: Mapping[str, str]) -> str | None:
+    """Return who launched the run: as the tags say, or what did; a process of one's own belongs to its user."""
+    told = tags.get("launched_by") or tags.get("user")
+    if told or step is None:
+        return told
+    for tag, what in _LAUNCHERS.items():
+        if tags.get(tag):
+            return f"{what} {tags[tag]}" if what else tags[tag]
+    if step.dagster_run.remote_job_origin is not None:
+        return None  # from the UI or a terminal, which do not say who sat there
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no such user
+        return None
+
+
+def _strategy(tags: Mapping[str, str]) -> str:
+    strategy = tags.get("strategy", STRATEGIES[0])
+    if strategy not in STRATEGIES:
+        raise DeclarationError(
+            f"the run asks for the strategy {strategy!r}",
+            "there is no such strategy",
+            f"Give the tag strategy as {', '.join(STRATEGIES)}, or leave it out",
+        )
+    return strategy
 
 
 def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None = None) -> Lane:
@@ -80,22 +119,32 @@ def _backfill_of(step) -> tuple[str | None, str | None]:
     return None, json.dumps({**again, "of_backfill": backfill})
 
 
-def step_of(context: dg.OutputContext):
+def step_of(context: dg.OutputContext) -> Any:
+    """Return the execution context of the step that makes the output; None for a context built by hand."""
     try:
         return context.step_context
-    except Exception:  # a context built by hand has no step
+    except DagsterInvariantViolationError:
         return None
 
 
 def _step_started(step) -> datetime | None:
-    """Return when this attempt at the step began; a retry reads its source again."""
+    """Return when this attempt at the step began; a retry reads its source again.
+
+    The source of a graph of ops was read by the first of them.
+    """
+    handle = step.step.node_handle
+    graph = f"{handle.root}." if handle.parent is not None else None
     began = {dg.DagsterEventType.STEP_START, dg.DagsterEventType.STEP_RESTARTED}
     # the last one is this step's, unless others run beside it
-    for limit in (1, None):
+    for limit in (1, None) if graph is None else (None,):
         records = step.instance.get_records_for_run(
             step.run_id, of_type=began, limit=limit, ascending=False
         ).records
-        for record in records:
-            if record.event_log_entry.step_key == step.step.key:
-                return datetime.fromtimestamp(record.event_log_entry.timestamp, timezone.utc)
+        events = [record.event_log_entry for record in records]
+        if graph is None:
+            found = [event.timestamp for event in events if event.step_key == step.step.key][:1]
+        else:
+            found = [event.timestamp for event in events if str(event.step_key).startswith(graph)]
+        if found:
+            return datetime.fromtimestamp(min(found), timezone.utc)
     return None

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import instant, listed, qualified, quoted, text
-from backfill_assets.errors import WriteFailed
+from backfill_assets.errors import BackfillError, OutcomeUnknown, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing.making import make
@@ -155,23 +155,27 @@ class AuditTable:
         """Return run and source read time of the newest committed load, if it read later than `read_at`."""
         spelling = session.spelling
         later = session.fetch(
-            f"SELECT {_field(spelling, 'run_id')}, source_read_at FROM {self.stored(spelling)}"
+            f"SELECT {_field(spelling, 'run_id')}, source_read_at, {_field(spelling, 'dimensions')}"
+            f" FROM {self.stored(spelling)}"
             f" WHERE {_overlapping(spelling, slice_)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
-        return max(((str(run), at) for run, at in later), key=lambda load: load[1], default=None)
+        rivals = ((str(run), at) for run, at, fixed in later if _may_meet(slice_, fixed))
+        return max(rivals, key=lambda load: load[1], default=None)
 
     def was_loaded(self, session: Session, slice_: Slice) -> bool:
         """Tell whether any committed load touched the slice."""
-        if session.columns_of(self.stored(session.spelling)) is None:
+        spelling = session.spelling
+        if session.columns_of(self.stored(spelling)) is None:
             return False
         found = session.fetch(
-            f"SELECT 1 FROM {self.stored(session.spelling)} WHERE {_overlapping(session.spelling, slice_)} LIMIT 1"
+            f"SELECT DISTINCT {_field(spelling, 'dimensions')} FROM {self.stored(spelling)}"
+            f" WHERE {_overlapping(spelling, slice_)}"
         )
-        return bool(found)
+        return any(_may_meet(slice_, fixed) for (fixed,) in found)
 
     def spent(
-        self, session: Session, *, backfill_id: str | None, run_id: str, table: str | None = None
+        self, session: Session, *, backfill_id: str | None, run_id: str, table: Table | None = None
     ) -> Spent:
         """Sum what a backfill (or, without one, a run) has spent, on one table or on all."""
         spelling = session.spelling
@@ -180,7 +184,7 @@ class AuditTable:
         whose, value = ("backfill_id", backfill_id) if backfill_id else ("run_id", run_id)
         parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
         if table is not None:
-            parts.append(f"table_name = {text(spelling, table)}")
+            parts.append(names_of(spelling, table))
         sums = ", ".join(
             f"coalesce(sum({_field(spelling, name)}), 0)"
             for name in ("seconds", "rows_after", "cost")
@@ -190,11 +194,19 @@ class AuditTable:
         )
         return Spent(*(float(value) for value in found))
 
+    def _holding(self, spelling: Spelling, load: Load) -> str:
+        return f"SELECT count(*) FROM {self.stored(spelling)} WHERE audit_id = {text(spelling, load.audit_id)}"
+
     def must_hold(self, session: Session, load: Load) -> None:
         """Raise unless the row is there after the commit: a COMMIT that returns proves nothing."""
-        found = session.fetch(
-            f"SELECT count(*) FROM {self.stored(session.spelling)} WHERE audit_id = {text(session.spelling, load.audit_id)}"
-        )
+        try:
+            found = session.fetch(self._holding(session.spelling, load))
+        except BackfillError as error:
+            raise OutcomeUnknown(
+                f"{load.table_name} {load.partition_key} was replaced, and that could not be confirmed",
+                error.why,
+                "Launch this partition again: replacing it twice does no harm",
+            ) from error
         if found[0][0] != 1:
             raise WriteFailed(
                 f"{load.table_name} {load.partition_key} was not replaced",
@@ -204,17 +216,37 @@ class AuditTable:
 
 
 def _overlapping(spelling: Spelling, slice_: Slice) -> str:
-    dimensions, outcome = (_field(spelling, name) for name in ("dimensions", "outcome"))
     parts = [
-        f"table_name = {text(spelling, slice_.table.qualified)}",
-        f"{outcome} = 'committed'",
-        f"({dimensions} = {text(spelling, dimensions_of(slice_))} OR {dimensions} = '{{}}')",
+        names_of(spelling, slice_.table),
+        f"{_field(spelling, 'outcome')} = 'committed'",
     ]
     if slice_.window is not None:
         first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
         start, end = (instant(spelling, edge) for edge in (slice_.window.start, slice_.window.end))
         parts.append(f"({first} IS NULL OR ({first} < {end} AND {last} > {start}))")
     return " AND ".join(parts)
+
+
+def names_of(spelling: Spelling, table: Table) -> str:
+    """Return the condition for audit rows of `table`, by whatever name it was written: `t` is `main.t` is `MAIN.T`."""
+    names = [table.qualified, Table(table.name, schema=table.schema).qualified]
+    column, schema = "table_name", table.schema
+    if not spelling.case_sensitive:
+        column, schema = "lower(table_name)", schema and schema.lower()
+    if schema is None:
+        names.append(f"{spelling.default_schema}.{table.name}")
+    elif schema == spelling.default_schema:
+        names.append(table.name)
+    if not spelling.case_sensitive:
+        names = [name.lower() for name in names]
+    listed_names = ", ".join(text(spelling, name) for name in dict.fromkeys(names))
+    return f"{column} IN ({listed_names})"
+
+
+def _may_meet(slice_: Slice, dimensions: str) -> bool:
+    """Tell whether rows of a load with these `dimensions` may be rows of `slice_`: unless a shared one differs."""
+    theirs = json.loads(dimensions)
+    return all(theirs.get(column, value) == value for column, value in slice_.fixed)
 
 
 def dimensions_of(slice_: Slice) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import qualified, quoted
@@ -11,6 +12,7 @@ from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing.making import make
+from backfill_assets.writing.select import Select
 
 _MATCHING_KIND = {
     "date": ("date",),
@@ -21,6 +23,8 @@ _MATCHING_KIND = {
 }
 _NUMBERS = ("integer", "decimal", "float")
 _CALENDAR = ("date", "timestamp")
+# the queries whose source a session has looked at
+_seen: WeakKeyDictionary[Session, set[Select]] = WeakKeyDictionary()
 _RAW = ("bytea", "blob", "binary", "varbinary")
 
 
@@ -80,12 +84,19 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     wanted = dict(existing if existing is not None else table.columns or staged)
     staged_by = by_key(staged, spelling, f"the rows for {slice_.label}")
     wanted_by = by_key(wanted, spelling, f"table {table.qualified}")
+    _refuse_undeclared_lack(slice_, wanted_by, spelling)
     _refuse_missing_essentials(slice_, staged_by, wanted_by, spelling)
     new = [staged_by[key] for key in staged_by if key not in wanted_by]
     missing = [wanted_by[key] for key in wanted_by if key not in staged_by]
     if table.on_schema_change == "fail" and (new or missing):
         raise _changed(slice_, new, missing, staged, wanted)
-    added = tuple((name, (table.columns or staged).get(name, staged[name])) for name in new)
+    declared = table.columns or {}
+    # a column whose values nobody has seen waits for the first slice that has some, which gives its type
+    added = tuple(
+        (name, declared.get(name, staged[name]))
+        for name in new
+        if name in declared or name not in stage.untyped
+    )
     if table.on_schema_change != "add":
         added = ()
     pairs = [
@@ -198,6 +209,18 @@ def _refuse_missing_essentials(
             )
 
 
+def _refuse_undeclared_lack(slice_: Slice, there: dict[str, str], spelling: Spelling) -> None:
+    """Raise when the table lacks a column that its declaration has, and nothing says that it may."""
+    table = slice_.table
+    lacking = [name for name in table.columns or () if _key(name, spelling) not in there]
+    if lacking and table.on_schema_change == "fail":
+        raise SchemaMismatch(
+            f"{slice_.label} was left as it was",
+            f"table {table.qualified} is declared with {_some(lacking)} and has no such column",
+            "Add the column, or correct the declaration, or declare on_schema_change='add' or 'ignore'",
+        )
+
+
 def _changed(
     slice_: Slice,
     new: list[str],
@@ -253,6 +276,26 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
             f"column {column.name!r} is declared to hold {column.kind} and the table holds {actual}",
             "Declare the kind that the column really has",
         )
+
+
+def refuse_wrong_source(session: Session, slice_: Slice, select: Select) -> None:
+    """Raise when the source's column `on` is of another kind than declared: its rows would be cut elsewhere.
+
+    An engine compares a wall clock with an instant without a word, by the session's zone. Asked once a session.
+    """
+    seen = _seen.setdefault(session, set())
+    if select in seen or slice_.window is None:
+        return
+    seen.add(select)
+    query = select.probe(session.spelling)
+    columns = session.columns_of(f"(\n{query}\n) AS source_column") if query else None
+    for actual in (columns or {}).values():
+        if family(actual, session.spelling) not in _MATCHING_KIND[select.on_kind]:
+            raise SchemaMismatch(
+                f"{slice_.label} was left as it was",
+                f"column {select.on!r} of the source is declared to hold {select.on_kind} and holds {actual}",
+                "Give on_kind (and on_zone) of the Select as the column really is",
+            )
 
 
 def _some(names: Iterable[str]) -> str:

@@ -81,7 +81,10 @@ def refuse_empty(slice_: Slice, staged: Facts, run: Run) -> None:
 def refuse_shrunk(slice_: Slice, before: int, staged: Facts, run: Run) -> None:
     """Raise when a slice would lose more of its rows than its table tolerates."""
     table = slice_.table
-    if before < table.shrink_floor or staged.rows == 0 or "shrink" in run.allows:
+    if before < table.shrink_floor or "shrink" in run.allows:
+        return
+    # nothing came: a day that is named, or the run, has said that this is right; `allow_empty=True` only of any day
+    if staged.rows == 0 and ("empty" in run.allows or table.empty_is_expected(slice_.window)):
         return
     if staged.rows < before * (1 - table.max_shrink):
         raise ShrunkSlice(
@@ -126,6 +129,14 @@ def _refuse_duplicates(session: Session, slice_: Slice, rows: str) -> None:
         return
     spelling = session.spelling
     keys = listed(spelling, slice_.table.unique_key)
+    absent = " AND ".join(f"{quoted(spelling, name)} IS NULL" for name in slice_.table.unique_key)
+    without = session.fetch(f"SELECT count(*) FROM ({rows}) AS staged WHERE {absent}")[0][0]
+    if without:
+        raise BadRows(
+            f"{slice_.label} was left as it was",
+            f"{without} rows have no value in the unique key ({', '.join(slice_.table.unique_key)})",
+            "Give every row a key in the transform, or leave such rows out",
+        )
     twice = f"SELECT {keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
     found = session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0]
     if found:

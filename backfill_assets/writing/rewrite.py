@@ -16,7 +16,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
 from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
 from backfill_assets.writing.claims import claim_of
-from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room
+from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room, refuse_wrong_source
 from backfill_assets.writing.run import Run
 from backfill_assets.writing.select import Select
 
@@ -35,8 +35,8 @@ def rewrite(
 ) -> Load:
     """Replace the rows of `slice_` by `rows` and return the audit row of it.
 
-    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and
-    no audit row is written. A `Select` whose source was overtaken while it was read is read again.
+    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and no audit row
+    is written; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it was read is read again.
     """
     audit.ensure(session)
     for read in range(1, _READS + 1):
@@ -90,6 +90,7 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
     name = f"backfill_stage_{uuid.uuid4().hex}"
     try:
         if isinstance(rows, Select):
+            refuse_wrong_source(session, slice_, rows)
             yield Stage(session.stage_select(name, rows.for_slice(session.spelling, slice_)))
         else:
             if rows.num_columns == 0:

@@ -11,6 +11,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, SliceKind
 
 PLACE = "{window}"
+_MARK = "backfill_window_goes_here"
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,41 @@ class Select:
         if PLACE in sql:
             return _outside(sql.replace(PLACE, f"({condition})"), spelling, slice_)
         return _outside(_with_condition(sql, condition, spelling), spelling, slice_)
+
+    def probe(self, spelling: Spelling) -> str | None:
+        """Return a query for the source's column `on` alone, to see its type; None where the text cannot be read."""
+        import sqlglot
+        from sqlglot import exp
+        from sqlglot.errors import SqlglotError
+
+        if self.on is None:
+            return None
+        marked = self.sql.strip().rstrip(";").replace(PLACE, f"({_MARK} IS NULL)")
+        try:
+            tree = sqlglot.parse_one(marked, read=spelling.dialect)
+        except SqlglotError:
+            return None
+        place = tree.find(exp.Column) if PLACE in self.sql else None
+        if PLACE in self.sql:
+            place = next((c for c in tree.find_all(exp.Column) if c.name == _MARK), None)
+        chosen = place.find_ancestor(exp.Select) if place is not None else tree
+        if not isinstance(chosen, exp.Select):
+            return None
+        sources, ctes = (
+            chosen.args.get("from_") or chosen.args.get("from"),
+            tree.args.get("with_") or tree.args.get("with"),
+        )
+        if sources is None:
+            return None
+        alias, source = self._source_column("UTC")
+        column = exp.column(source.name, table=alias or None, quoted=True)
+        if alias:
+            column.args["table"].set("quoted", True)
+        bare = exp.select(column).from_(sources.this.copy())
+        for join in chosen.args.get("joins") or ():
+            bare.append("joins", join.copy())
+        text = bare.sql(dialect=spelling.dialect)
+        return f"{ctes.sql(dialect=spelling.dialect)} {text}" if ctes is not None else text
 
 
 def _outside(sql: str, spelling: Spelling, slice_: Slice) -> str:

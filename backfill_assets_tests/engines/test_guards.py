@@ -223,13 +223,23 @@ def test_a_select_that_was_overtaken_while_it_was_read_is_read_again(warehouse: 
 
 
 def test_rows_that_share_the_unique_key_are_refused_with_a_sample(warehouse: Warehouse) -> None:
-    twice = {"day": [DAY] * 4, "id": [1, 2, 2, None]}
+    twice = {"day": [DAY] * 4, "id": [1, 2, 2, 3]}
     with pytest.raises(
         BadRows, match=r"1 values of the unique key \(id\) come more than once, for example 2 x2"
     ):
         warehouse.write(SALES, "2026-05-12", twice)
-    with pytest.raises(BadRows, match="None x2"):
-        warehouse.write(SALES, "2026-05-12", {"day": [DAY] * 3, "id": [1, None, None]})
+
+
+def test_a_row_without_any_key_is_refused_and_parts_without_a_value_count_as_equal(
+    warehouse: Warehouse,
+) -> None:
+    with pytest.raises(BadRows, match=r"1 rows have no value in the unique key \(id\)"):
+        warehouse.write(SALES, "2026-05-12", {"day": [DAY] * 2, "id": [1, None]})
+    two = Table("lines", COLUMN, unique_key=("id", "line"))
+    lines = {"day": [DAY] * 3, "id": [1, 1, 2], "line": [None, 1, None]}
+    assert warehouse.write(two, "2026-05-12", lines).rows_after == 3
+    with pytest.raises(BadRows, match="1, None x2"):
+        warehouse.write(two, "2026-05-12", {"day": [DAY] * 2, "id": [1, 1], "line": [None, None]})
 
 
 # dimensions

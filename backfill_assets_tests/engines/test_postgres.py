@@ -22,6 +22,7 @@ import pytest
 from backfill_assets.engines import open_engine
 from backfill_assets.engines.postgres_errors import told
 from backfill_assets.errors import (
+    Away,
     BackfillError,
     BadRows,
     DeclarationError,
@@ -531,8 +532,8 @@ def test_an_error_of_the_server_is_one_sentence_of_the_family(
         ("40P01", SliceBusy, "another session holds"),
         ("55P03", SliceBusy, "another session holds"),
         ("53100", WriteFailed, "disk is full"),
-        ("53300", Unreachable, "cannot be reached"),
-        ("57P01", Unreachable, "cannot be reached"),
+        ("53300", Away, "cannot be reached"),
+        ("57P01", Away, "cannot be reached"),
         ("25006", MissingRight, "takes no writes"),
         ("23503", BadRows, "break a constraint"),
         ("XX000", WriteFailed, "refused a statement"),

@@ -156,7 +156,7 @@ def test_a_batched_run_stops_before_its_next_slice_and_what_is_done_stays(
     asset = by_slice(by_day) if returns == "a function of the slice" else sales(all_days)
     said = failure_of(strict.run_range("2026-03-01", "2026-03-05", asset, ok=False))
     assert "backfills paused by ana since" in said
-    assert "'Re-execute from failure' does just that" in said
+    assert "'Re-execute from failure' on a backfill's page does just that" in said
     done = [row[0] for row in audit(strict, "partition_key")]
     assert done == (["2026-03-01"] if returns == "a frame" else ["2026-03-01", "2026-03-02"][:1])
     records = strict.instance.fetch_materializations(
