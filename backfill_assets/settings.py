@@ -50,10 +50,10 @@ class Settings(BaseModel):
         description="Who must give a reason: backfills of slices that were loaded before, every run, or nobody.",
     )
     hold_seconds: float = Field(
-        default=600,
+        default=60,
         ge=0,
         le=86_400,
-        description="How long a run that is under way waits at a slice for a pause to end, before it gives up.",
+        description="How long a run that is under way waits at a slice for a pause to end, before it goes back to the queue.",
     )
     on_failure: Annotated[Literal["pause", "continue"] | int, Field(union_mode="left_to_right")] = (
         Field(

@@ -19,7 +19,6 @@ from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
 
 BY = "the circuit breaker"
-HELD = "held"
 METADATA = "on_failure"
 
 

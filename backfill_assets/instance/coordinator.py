@@ -17,6 +17,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
     RunQueueConfig,
 )
 
+from backfill_assets.controls.held import unmarked
 from backfill_assets.controls.lanes import BACKFILL, LANE, LANE_WHY, PRIORITY, lane_of
 from backfill_assets.controls.pausing import forgotten_pauses
 from backfill_assets.controls.reason import missing_reason, reason_of
@@ -84,6 +85,7 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         now = datetime.now(timezone.utc)
         placed = lane_of(run.tags, target.ended, now=now, live_days=settings().live_days)
         stamps = {LANE: placed.lane, LANE_WHY: placed.why}
+        stamps |= unmarked(run.tags, self._instance.run_retries_max_retries)
         if placed.lane == "backfill":
             stamps[PRIORITY] = _lowered(run.tags.get(PRIORITY))
             stamps |= {f"{TABLE_TAG}{_dotted(asset)}": "yes" for asset in target.assets}

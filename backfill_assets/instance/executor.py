@@ -14,12 +14,12 @@ from dagster._core.executor.multiprocess import MultiprocessExecutor
 
 from backfill_assets.controls.alerts import sender
 from backfill_assets.controls.breaker import (
-    HELD,
     METADATA,
     Failure,
     report_failure,
     strictest,
 )
+from backfill_assets.controls.held import is_held
 from backfill_assets.controls.lanes import BACKFILL, LANE
 from backfill_assets.settings import Settings, settings
 
@@ -110,7 +110,7 @@ def _celery(chosen: Settings) -> Executor:
 def _report(context: PlanOrchestrationContext, event: dg.DagsterEvent, chosen: Settings) -> None:
     """Trip the breaker; that this itself fails must not hide what failed in the step."""
     run = context.instance.get_run_by_id(context.run_id) or context.dagster_run
-    if HELD in run.tags:
+    if is_held(run):
         return  # stopped by a pause, which is no failure
     try:
         names, policies = _assets_of(context, str(event.step_key))

@@ -48,21 +48,28 @@ def adapted(obj: Any, label: str) -> Any:
 
 
 def batches(
-    slices: list[Slice], rows: Any, run: Run, before: Callable[[Slice], None]
+    slices: list[Slice],
+    wanted: list[Slice],
+    rows: Any,
+    run: Run,
+    before: Callable[[Slice], None],
 ) -> Iterator[list[Computed]]:
-    """Yield what to write next, in order; between two batches the asset's own code runs.
+    """Yield what to write next of `wanted`, in order; between two batches the asset's own code runs.
+
+    Rows of a frame belong to any of `slices`, of which `wanted` may be a part.
 
     `before` is called with each slice that the asset's own code is about to compute.
 
     A frame of many days is cut before the first of them is yielded, so that a stray row changes nothing.
     """
     if isinstance(rows, PerSlice):
-        yield from _ahead(slices, rows, run, before)
+        yield from _ahead(wanted, rows, run, before)
     elif isinstance(rows, Select) or len(slices) == 1:
-        yield [Computed(slice_, rows, run) for slice_ in slices]
+        yield [Computed(slice_, rows, run) for slice_ in wanted]
     else:
         parts = cut(rows, slices)
-        yield [Computed(s, part, run) for s, part in zip(slices, parts, strict=True)]
+        pairs = zip(slices, parts, strict=True)
+        yield [Computed(s, part, run) for s, part in pairs if s in wanted]
 
 
 def _ahead(

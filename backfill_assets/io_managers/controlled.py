@@ -9,9 +9,9 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.controls.breaker import HELD
 from backfill_assets.controls.budget import Budget, within_budget
 from backfill_assets.controls.gate import Control, Gate, Held, Hold
+from backfill_assets.controls.held import mark_held
 from backfill_assets.controls.lanes import BACKFILL, end_by_name, lane_of, partitions_of
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
@@ -41,7 +41,7 @@ class Controls(dg.Config):
         default=3, ge=0, description="Days after its end for which a partition is still live."
     )
     hold_seconds: float = Field(
-        default=600, ge=0, description="How long a run waits at a slice for a pause to end."
+        default=60, ge=0, description="How long a run waits at a slice for a pause to end."
     )
     budget_seconds: float | None = Field(
         default=None, gt=0, description="Warehouse seconds that one backfill may spend."
@@ -156,5 +156,5 @@ def _marked(instance: dg.DagsterInstance, run: dg.DagsterRun, ask: Callable[[], 
     try:
         ask()
     except Held:
-        instance.add_run_tags(run.run_id, {HELD: "yes"})
+        mark_held(instance, run)
         raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -9,7 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from backfill_assets.engines import Engine, Report, open_engine
 from backfill_assets.errors import BadRows
-from backfill_assets.io_managers.computing import adapted, batches
+from backfill_assets.io_managers.computing import Computed, adapted, batches
 from backfill_assets.io_managers.controlled import ONE_DOOR, Controls, RunGate, before_anything
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
@@ -22,11 +24,12 @@ from backfill_assets.io_managers.reporting import (
     stopped,
     tell,
 )
-from backfill_assets.io_managers.run_context import lane_by_tags, run_of
+from backfill_assets.io_managers.resuming import left_over
+from backfill_assets.io_managers.run_context import lane_by_tags, run_of, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.settings import is_set, settings, variable
-from backfill_assets.writing import AuditTable, Load, Run, rewrite
+from backfill_assets.writing import AuditTable, Load, rewrite
 from backfill_assets.writing.run import Lane
 
 
@@ -105,7 +108,7 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         with as_failure():
             run = run_of(context, self.controls.live_days)
             rows = adapted(obj, _named(context))
-            engine = self.engine_of(run.lane)
+            engine, audit = self.engine_of(run.lane), AuditTable(schema=self.audit_schema)
             with Sessions(engine, f"run {run.run_id[:8]}", context.log.info) as sessions:
                 target = target_of(
                     context,
@@ -113,21 +116,35 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                     self.schema_,
                     lambda table, column: kind_of(sessions.get(), table, column, rows),
                 )
+                left = left_over(step_of(context), target, audit, sessions)
+                if len(left) < len(target.slices):
+                    context.log.info(
+                        f"{len(target.slices) - len(left)} partitions were committed before this run took over;"
+                        f" {len(left)} are left."
+                    )
                 if isinstance(rows, PerSlice):
                     sessions.release()  # the asset's code runs next, and may open the warehouse itself
                 if run.lane == "backfill" and not self.lane_url:
                     context.log.info(ONE_DOOR)
-                self._write(context, sessions, target, rows, run)
+                gate = RunGate(self.controls, context, target, run, audit, sessions)
+                parts = batches(target.slices, left, rows, run, gate.wait)
+                self._write(
+                    context, sessions, dataclasses.replace(target, slices=left), parts, gate, audit
+                )
 
     def _write(
-        self, context: dg.OutputContext, sessions: Sessions, target: Target, rows: Any, run: Run
+        self,
+        context: dg.OutputContext,
+        sessions: Sessions,
+        target: Target,
+        parts: Iterator[list[Computed]],
+        gate: RunGate,
+        audit: AuditTable,
     ) -> None:
-        audit = AuditTable(schema=self.audit_schema)
-        gate = RunGate(self.controls, context, target, run, audit, sessions)
         done: list[Load] = []
         progress = Progress(context.log.info, len(target.slices))
         try:
-            for batch in batches(target.slices, rows, run, gate.wait):
+            for batch in parts:
                 for computed in batch:
                     gate.ask(computed.slice, under_way=not done)
                     session = sessions.get()
@@ -139,10 +156,10 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                     progress.after(done)
                 sessions.release()  # for the same reason
         except BaseException as error:  # a run that is terminated keeps its days too
-            if len(done) == len(target.slices) and isinstance(error, Exception):
+            if done and len(done) == len(target.slices) and isinstance(error, Exception):
                 keep(context, target, done, sessions.spelling)
                 raise closing_failed(target, error) from error
-            if len(target.slices) == 1 or (not done and isinstance(error, BadRows)):
+            if len(target.slices) <= 1 or (not done and isinstance(error, BadRows)):
                 raise  # the sentence says it all, and for a stray row that no day was begun
             keep(context, target, done, sessions.spelling)
             if not isinstance(error, Exception):

@@ -56,7 +56,13 @@ class Progress:
 def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:
     """Put counts, audit id and the query to see the rows on the materialization of each partition."""
     step = step_of(context)
-    if step is None or not target.partitioned or len(done) == 1:
+    if not done:
+        return
+    if (
+        step is None
+        or not target.partitioned
+        or (len(done) == 1 and len(context.asset_partition_keys) == 1)
+    ):
         context.add_output_metadata(_metadata(target.slices[0], done[0], spelling))
         return
     for slice_, load in zip(target.slices, done, strict=True):

@@ -8,6 +8,7 @@ write, the rows are kept in `load_audit_entries`, most fields as JSON, and `load
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from weakref import WeakKeyDictionary
@@ -173,6 +174,19 @@ class AuditTable:
             f" WHERE {_overlapping(spelling, slice_)}"
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
+
+    def written_by(self, session: Session, runs: Sequence[str], table: Table) -> frozenset[str]:
+        """Return the partition keys of `table` that any of `runs` has replaced."""
+        spelling = session.spelling
+        if not runs or session.columns_of(self.stored(spelling)) is None:
+            return frozenset()
+        ids = ", ".join(text(spelling, run) for run in runs)
+        found = session.fetch(
+            f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
+            f" WHERE {names_of(spelling, table)} AND {_field(spelling, 'outcome')} = 'committed'"
+            f" AND {_field(spelling, 'run_id')} IN ({ids})"
+        )
+        return frozenset(str(key) for (key,) in found)
 
     def spent(
         self, session: Session, *, backfill_id: str | None, run_id: str, table: Table | None = None

@@ -1,0 +1,39 @@
+"""Runs that a pause has stopped: marked, so that nobody takes them for failed ones, and put back into the queue.
+
+Dagster's own run retries put them back: the daemon repeats a run whose tags allow it, from where it failed, and the
+repetition waits in the queue until the pause ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+HELD = "held"
+_RETRIES = "dagster/max_retries"
+_OWN_RETRIES = "held/max_retries"
+_ALWAYS = "100000"
+
+
+def is_held(run: dg.DagsterRun) -> bool:
+    """Tell whether a pause has stopped the run."""
+    return run.tags.get(HELD) == "yes"
+
+
+def mark_held(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    """Let the daemon put the run back into the queue once it has ended."""
+    own = run.tags.get(_RETRIES)
+    instance.add_run_tags(
+        run.run_id, {HELD: "yes", _RETRIES: _ALWAYS, **({_OWN_RETRIES: own} if own else {})}
+    )
+
+
+def unmarked(tags: Mapping[str, str], retries: int) -> dict[str, str]:
+    """Return the tags that make the repetition of a held run an ordinary run again; none for any other.
+
+    `retries` is what the instance grants a run without a tag of its own.
+    """
+    if tags.get(HELD) != "yes":
+        return {}
+    return {HELD: "no", _RETRIES: tags.get(_OWN_RETRIES, str(retries))}
