@@ -6,10 +6,10 @@ from backfill_assets.quiet import quiet_known_warnings
 
 quiet_known_warnings()
 
-from backfill_assets.controls.parts import control_definitions  # noqa: E402
 from backfill_assets.flights.assets import FLIGHTS, fct_flights  # noqa: E402
 from backfill_assets.instance.executor import lane_executor  # noqa: E402
 from backfill_assets.io_managers import DeleteInsertIOManager  # noqa: E402
+from backfill_assets.operations.parts import backfill_operations  # noqa: E402
 from backfill_assets.sales.assets import SALES_RAW, daily_product_sales, fct_sales  # noqa: E402
 
 defs = dg.Definitions.merge(
@@ -22,5 +22,5 @@ defs = dg.Definitions.merge(
         resources={"io_manager": DeleteInsertIOManager.from_settings()},
         executor=lane_executor,
     ),
-    control_definitions(),
+    backfill_operations(),
 )

@@ -188,6 +188,42 @@ class AuditTable:
         )
         return frozenset(str(key) for (key,) in found)
 
+    def newest(self, session: Session, table: Table, windows: Sequence[Slice]) -> list[Load]:
+        """Return the newest committed load of each window and dimensions of `table` that touches any of the slices."""
+        spelling = session.spelling
+        if session.columns_of(self.stored(spelling)) is None:
+            return []
+        names = ", ".join(quoted(spelling, name) for name in _TYPE_OF)
+        edges = [slice_.window for slice_ in windows if slice_.window is not None]
+        within = ""
+        if edges:
+            start, end = min(w.start for w in edges), max(w.end for w in edges)
+            within = (
+                f" AND (window_start IS NULL OR (window_start < {instant(spelling, end)}"
+                f" AND window_end > {instant(spelling, start)}))"
+            )
+        ranked = (
+            f"SELECT {names}, row_number() OVER (PARTITION BY dimensions, window_start, window_end"
+            f" ORDER BY committed_at DESC) AS newest_is_1 FROM {self.relation(spelling)}"
+            f" WHERE {names_of(spelling, table)} AND outcome = 'committed'{within}"
+        )
+        found = session.fetch(f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1")
+        return [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
+
+    def usual(
+        self, session: Session, table: Table, most: int
+    ) -> tuple[list[float] | None, list[float]]:
+        """Return seconds and costs of the last loads of `table`, at most `most`; None without any load."""
+        spelling = session.spelling
+        if session.columns_of(self.stored(spelling)) is None:
+            return None, []
+        found = session.fetch(
+            f"SELECT seconds, cost FROM {self.relation(spelling)} WHERE {names_of(spelling, table)}"
+            f" AND outcome = 'committed' ORDER BY committed_at DESC LIMIT {int(most)}"
+        )
+        costs = [float(cost) for _, cost in found if cost is not None]
+        return ([float(seconds) for seconds, _ in found] or None), costs
+
     def spent(
         self, session: Session, *, backfill_id: str | None, run_id: str, table: Table | None = None
     ) -> Spent:

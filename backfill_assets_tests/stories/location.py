@@ -12,9 +12,9 @@ from backfill_assets.quiet import quiet_known_warnings
 
 quiet_known_warnings()
 
-from backfill_assets.controls.parts import control_definitions  # noqa: E402
 from backfill_assets.instance.executor import lane_executor  # noqa: E402
 from backfill_assets.io_managers import DeleteInsertIOManager, PerSlice  # noqa: E402
+from backfill_assets.operations.parts import backfill_operations  # noqa: E402
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_offset=1)
 
@@ -71,5 +71,5 @@ defs = dg.Definitions.merge(
         resources={"io_manager": DeleteInsertIOManager.from_settings()},
         executor=lane_executor,
     ),
-    control_definitions(),
+    backfill_operations(),
 )

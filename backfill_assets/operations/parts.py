@@ -7,6 +7,7 @@ import dagster as dg
 from backfill_assets.controls.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.controls.sensors import backfill_circuit_breaker
 from backfill_assets.controls.switch import ASSET
+from backfill_assets.operations.preview import preview_job
 
 SWITCH = dg.AssetSpec(
     ASSET,
@@ -15,10 +16,13 @@ SWITCH = dg.AssetSpec(
 )
 
 
-def control_definitions() -> dg.Definitions:
-    """Return the definitions to merge with those of a location; its executor is `instance.executor.lane_executor`."""
+def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
+    """Return the definitions to merge with those of a location whose IO manager has that key.
+
+    The location's executor should be `instance.executor.lane_executor`, which feels a failure at once.
+    """
     return dg.Definitions(
         assets=[SWITCH],
-        jobs=[pause_backfills, resume_backfills, raise_budget_job],  # pyright: ignore[reportArgumentType]
+        jobs=[pause_backfills, resume_backfills, raise_budget_job, preview_job(io_manager_key)],  # pyright: ignore[reportArgumentType]
         sensors=[backfill_circuit_breaker],
     )

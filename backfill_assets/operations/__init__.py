@@ -1,0 +1,1 @@
+"""Jobs that people run around a backfill, and the definitions that a code location adds to have them."""

@@ -1,0 +1,298 @@
+"""The job `preview_backfill`: which partitions, what is there, what would come, what would be refused, how long."""
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+from pydantic import Field
+
+from backfill_assets.controls.gate import Control
+from backfill_assets.controls.lanes import lane_of, oldest_end
+from backfill_assets.controls.pausing import Paused, forgotten_pauses
+from backfill_assets.controls.reason import missing_reason
+from backfill_assets.controls.retention import retention
+from backfill_assets.controls.switch import same_table
+from backfill_assets.errors import BackfillError, DeclarationError, MissingTable
+from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
+from backfill_assets.io_managers.kinds import kind_of
+from backfill_assets.io_managers.partitions import Target, schema_of, target_over
+from backfill_assets.operations.previewing import Preview, key_of, preview
+from backfill_assets.slice import Slice
+from backfill_assets.writing import AuditTable, Run, Select
+from backfill_assets.writing.audit import dimensions_of
+
+_SHOWN = 1000
+_BARS = 60
+
+
+class PreviewConfig(dg.Config):
+    """A range of one table's partitions; both ends belong to it."""
+
+    table: str = Field(description="The table (schema.table) or the asset's key.")
+    first: str = Field(description="The first partition, as Dagster prints it: 2026-05-01.")
+    last: str = Field(description="The last partition, which is rewritten too.")
+    reason: str = Field(default="", description="The reason that the backfill would be given.")
+
+
+def preview_job(io_manager_key: str = "io_manager") -> dg.JobDefinition:
+    """Return the job; it reads through the IO manager of that key."""
+
+    @dg.op(
+        name="preview_backfill_op",
+        required_resource_keys={io_manager_key},
+        out=dg.Out(io_manager_key="preview_out"),
+    )
+    def preview_backfill_op(context: dg.OpExecutionContext, config: PreviewConfig) -> dict:
+        """Write nothing: look at each partition of the range."""
+        try:
+            manager: Any = getattr(context.resources, io_manager_key)
+            found = previewed(context, manager, config)
+        except BackfillError as error:
+            raise dg.Failure(str(error), allow_retries=False) from None
+        context.log.info(_summary(found, config) + forgotten_pauses(context.instance))
+        context.add_output_metadata(_metadata(found, config))
+        return found.as_json()
+
+    @dg.job(
+        name="preview_backfill",
+        executor_def=dg.in_process_executor,
+        resource_defs={"preview_out": dg.mem_io_manager},
+        tags={"dagster/priority": "100"},
+    )
+    def preview_backfill() -> None:
+        """What a backfill would do; writes nothing. Dates are inclusive."""
+        preview_backfill_op()
+
+    return preview_backfill
+
+
+def previewed(
+    context: dg.OpExecutionContext, manager: DeleteInsertIOManager, config: PreviewConfig
+) -> Preview:
+    """Return the preview of a range of an asset of the location."""
+    key, asset = _asset(context, config.table)
+    definition: Any = asset.partitions_def
+    if definition is None:
+        raise _cannot(
+            config, f"asset {key.to_user_string()} has no partitions", "Name one that has"
+        )
+    keys = _keys(definition, config)
+    select = _select_of(asset)
+    engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
+    try:
+        with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
+            target = _target(
+                manager, key, asset, definition, keys, lambda t, c: kind_of(session, t, c, select)
+            )
+            loads = {
+                (
+                    load.dimensions,
+                    load.window_start.isoformat() if load.window_start else None,
+                ): load
+                for load in audit.newest(session, target.table, target.slices)
+            }
+            loaded = {(d, w) for d, w in loads}
+            asked = _controls(context, manager, key, definition, keys, target, config, loaded)
+            return preview(session, target.table, target.slices, select, asked, loads, audit)
+    except MissingTable as error:
+        raise _cannot(config, error.why, "Load its source first") from error
+
+
+def _controls(
+    context: dg.OpExecutionContext,
+    manager: DeleteInsertIOManager,
+    key: dg.AssetKey,
+    definition: Any,
+    keys: list[str],
+    target: Target,
+    config: PreviewConfig,
+    loaded: set[tuple[str, str | None]],
+) -> list[Control]:
+    """Return the controls that such a backfill would meet at each slice."""
+    now = datetime.now(timezone.utc)
+    edges = {
+        "dagster/asset_partition_range_start": keys[0],
+        "dagster/asset_partition_range_end": keys[-1],
+    }
+    lane = lane_of(
+        edges, oldest_end(definition, keys), now=now, live_days=manager.controls.live_days
+    ).lane
+    paused = Paused(context.instance, [target.table.qualified, key.to_user_string()], None)
+    run = Run("preview", lane=lane, reason=config.reason or None)
+
+    def reason(slice_: Slice) -> str | None:
+        before = (dimensions_of(slice_), key_of(slice_.window)) in loaded
+        return missing_reason(manager.controls.require_reason, lane, run.reason, before)
+
+    def pause(_: Slice) -> str | None:
+        return paused.why() if lane == "backfill" else None
+
+    return [reason, pause, retention(run, now)]
+
+
+def _asset(context: dg.OpExecutionContext, table: str) -> tuple[dg.AssetKey, dg.AssetsDefinition]:
+    wanted = same_table(table)
+    for key, asset in context.repository_def.assets_defs_by_key.items():
+        metadata = asset.metadata_by_key.get(key, {})
+        schema, name = metadata.get("schema"), metadata.get("table")
+        names = {same_table(key.to_user_string())}
+        if name:
+            names.add(same_table(f"{schema}.{name}" if schema else str(name)))
+        if wanted in names and asset.is_executable:
+            return key, asset
+    raise DeclarationError(
+        f"{table!r} cannot be previewed",
+        "no asset of this location has that key or writes that table",
+        "Write it as schema.table or as the asset's key",
+    )
+
+
+def _keys(definition: Any, config: PreviewConfig) -> list[str]:
+    for name in (config.first, config.last):
+        if not _has(definition, name):
+            raise _cannot(
+                config,
+                f"there is no partition {name!r}",
+                "Give partitions that the asset's page lists",
+            )
+    keys = list(definition.get_partition_keys())
+    multi = isinstance(definition, dg.MultiPartitionsDefinition)
+    if not multi:
+        first, last = keys.index(config.first), keys.index(config.last)
+        found = keys[first : last + 1]
+    else:
+        time = _time_of(definition)
+        names = [(str(key), key.keys_by_dimension[time.name]) for key in keys]
+        found = [key for key, day in names if config.first <= day <= config.last]
+    if not found:
+        raise _cannot(
+            config, "its first partition comes after its last", "Give them the other way round"
+        )
+    return found
+
+
+def _has(definition: Any, name: str) -> bool:
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        return _time_of(definition).partitions_def.has_partition_key(name)
+    return definition.has_partition_key(name)
+
+
+def _time_of(definition: dg.MultiPartitionsDefinition) -> Any:
+    for dimension in definition.partitions_defs:
+        if isinstance(dimension.partitions_def, dg.TimeWindowPartitionsDefinition):
+            return dimension
+    raise DeclarationError(
+        "the asset cannot be previewed",
+        "neither of its dimensions is time",
+        "Preview one that has days",
+    )
+
+
+def _target(
+    manager: DeleteInsertIOManager,
+    key: dg.AssetKey,
+    asset: dg.AssetsDefinition,
+    definition: Any,
+    keys: list[str],
+    kind: Callable[..., Any],
+) -> Target:
+    metadata = asset.metadata_by_key.get(key, {})
+    path = list(key.path)
+    where = {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)}
+    parts = (
+        [definition.get_partition_key_from_str(name) for name in keys]
+        if isinstance(definition, dg.MultiPartitionsDefinition)
+        else keys
+    )
+    return target_over(key.to_user_string(), definition, parts, metadata, where, kind)
+
+
+def _cannot(config: PreviewConfig, why: str, do: str) -> DeclarationError:
+    return DeclarationError(
+        f"{config.table} {config.first} to {config.last} cannot be previewed", why, do
+    )
+
+
+def _select_of(asset: dg.AssetsDefinition) -> Select | None:
+    """Return the query of an asset that is one: a function without inputs whose annotation says so."""
+    function = getattr(getattr(asset.op, "compute_fn", None), "decorated_fn", None)
+    if function is None or function.__code__.co_argcount:
+        return None
+    if function.__annotations__.get("return") not in (Select, "Select"):
+        return None
+    found = function()
+    return found if isinstance(found, Select) else None
+
+
+def _summary(found: Preview, config: PreviewConfig) -> str:
+    takes = f", about {found.seconds:g} s of warehouse time" if found.seconds is not None else ""
+    source = sum(line.source_rows or 0 for line in found.lines)
+    return (
+        f"{found.table}, {config.first} to {config.last}, both included: {len(found.lines)} partitions, of which"
+        f" {found.counted('first load')} first loads, {found.counted('rewrite')} rewrites and"
+        f" {found.counted('refused')} refusals{takes}. Rows now {sum(line.rows for line in found.lines)},"
+        f" rows in the source {source if any(line.source_rows is not None for line in found.lines) else 'not known'}."
+        f" Nothing was written."
+    )
+
+
+def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
+    columns = (
+        "partition",
+        "rows",
+        "source_rows",
+        "duplicates",
+        "last_loaded",
+        "by",
+        "why",
+        "verdict",
+    )
+    records = [
+        dg.TableRecord({name: _shown(getattr(line, name)) for name in columns})
+        for line in found.lines[:_SHOWN]
+    ]
+    schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in columns])
+    return {
+        "summary": dg.MetadataValue.md(_summary(found, config)),
+        "partitions": len(found.lines),
+        "first_loads": found.counted("first load"),
+        "rewrites": found.counted("rewrite"),
+        "refusals": found.counted("refused"),
+        "gaps": dg.MetadataValue.md(", ".join(found.gaps[:200]) or "none"),
+        "expected_seconds": found.seconds
+        if found.seconds is not None
+        else "not known: nothing was loaded yet",
+        "expected_cost": found.cost
+        if found.cost is not None
+        else "not known: the engine tells none",
+        "rows_plot": dg.MetadataValue.md(_plot(found)),
+        "table": dg.MetadataValue.table(records=records, schema=schema),
+        "json": dg.MetadataValue.json(found.as_json()),
+    }
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _plot(found: Preview) -> str:
+    """Return a bar for each partition (or for several, so that they fit): rows now, and rows in the source."""
+    step = -(-len(found.lines) // _BARS)
+    shown: list[tuple[str, int, int]] = []
+    for at in range(0, len(found.lines), step):
+        group = found.lines[at : at + step]
+        now, then = (
+            sum(getattr(one, name) or 0 for one in group) for name in ("rows", "source_rows")
+        )
+        shown.append((group[0].partition, now, then))
+    most = max((max(now, then) for _, now, then in shown), default=0) or 1
+    lines = [
+        f"{name:>16}  now {now:>10} {_bar(now, most)}\n{'':>16}  new {then:>10} {_bar(then, most)}"
+        for name, now, then in shown
+    ]
+    return "```\n" + "\n".join(lines) + "\n```"
+
+
+def _bar(value: int, most: int) -> str:
+    return "█" * round(40 * value / most)
