@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from backfill_assets.errors import BackfillError
@@ -23,6 +24,17 @@ _LAUNCH = """mutation Launch($params: LaunchBackfillParams!) {
     ... on PythonError { message }
   }
 }"""
+_ENDED = ("SUCCESS", "FAILURE", "CANCELED")
+_RUN = """mutation Run($params: ExecutionParams!) {
+  launchRun(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}"""
+_RUN_STATUS = """query Run($id: ID!) { runOrError(runId: $id) { ... on Run { status } } }"""
+_LOCATIONS = """{ repositoriesOrError { ... on RepositoryConnection { nodes { name location { name } } } } }"""
 _STATUS = """query Status($id: String!, $runs: RunsFilter!) {
   partitionBackfillOrError(backfillId: $id) {
     __typename
@@ -85,6 +97,43 @@ class Dagster:
                 "Read the webserver's log",
             )
         return str(found["backfillId"])
+
+    def run_job(
+        self,
+        job: str,
+        config: dict[str, str],
+        must_be_alive: Callable[[], None],
+        patience: float = 180,
+    ) -> None:
+        """Run a job of one op with `config` to its end; raise what it says when it fails."""
+        selector = {"pipelineName": job, **self._location()}
+        params = {
+            "selector": selector,
+            "runConfigData": json.dumps({"ops": {f"{job}_op": {"config": config}}}),
+            "mode": "default",
+        }
+        found = self.ask(_RUN, params=params)["launchRun"]
+        if "run" not in found:
+            raise BackfillError(
+                f"{job} could not be launched", str(found), "Read the webserver's log"
+            )
+        run, until = found["run"]["runId"], time.monotonic() + patience
+        while (status := self.ask(_RUN_STATUS, id=run)["runOrError"]["status"]) not in _ENDED:
+            must_be_alive()
+            if time.monotonic() > until:
+                raise BackfillError(
+                    f"{job} did not end in {patience:.0f} s", f"it is {status}", "Read the logs"
+                )
+            time.sleep(0.5)
+        if status != "SUCCESS":
+            raise BackfillError(f"{job} did not work", self.failure(run), "Read the run's page")
+
+    def _location(self) -> dict[str, str]:
+        found = self.ask(_LOCATIONS)["repositoriesOrError"]["nodes"][0]
+        return {
+            "repositoryName": found["name"],
+            "repositoryLocationName": found["location"]["name"],
+        }
 
     def status(self, backfill: str) -> tuple[str, dict[str, str]]:
         """Return the backfill's status, and the status of each of its runs."""

@@ -80,7 +80,7 @@ class LaneExecutor(Executor):
             return InProcessExecutor(RetryMode.ENABLED)
         if self._settings.lane_executor == "multiprocess":
             return self._processes()
-        return _celery(self._settings)
+        return celery_executor(self._settings)
 
 
 def is_backfill(run: dg.DagsterRun) -> bool:
@@ -88,7 +88,8 @@ def is_backfill(run: dg.DagsterRun) -> bool:
     return run.tags.get(LANE) == "backfill" or BACKFILL in run.tags
 
 
-def _celery(chosen: Settings) -> Executor:
+def celery_executor(chosen: Settings) -> Any:
+    """Return the executor that sends steps to the Celery queue of the backfill lane."""
     from backfill_assets.errors import MissingDriver
 
     try:

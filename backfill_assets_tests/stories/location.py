@@ -26,7 +26,15 @@ def told(name: str, default: object) -> object:
 
 
 def rows_of(day: str) -> pa.Table:
-    return pa.table({"day": [day] * 3, "id": [1, 2, 3], "batch": [told("batch", 0)] * 3})
+    where = os.environ.get("STORY_WORKER", "no worker")
+    return pa.table(
+        {
+            "day": [day] * 3,
+            "id": [1, 2, 3],
+            "batch": [told("batch", 0)] * 3,
+            "where_made": [where] * 3,
+        }
+    )
 
 
 def compute(day: str) -> pa.Table:
