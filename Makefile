@@ -56,7 +56,7 @@ dev: setup ## open the UI on the demo's data; stays up until Ctrl-C
 	$(PY) -m backfill_assets.demo serve
 
 test: setup-dev ## run the tests
-	$(PY) -m pytest backfill_assets_tests
+	$(PY) -m pytest -n 3 --dist loadfile backfill_assets_tests
 
 check: setup-dev ## lint, format, types and layers
 	.venv/bin/ruff check .

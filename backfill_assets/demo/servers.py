@@ -48,8 +48,9 @@ class Running:
                 raise _failed(self.place, name, f"the {name} ended with status {child.returncode}")
 
     def restart_daemon(self) -> None:
-        """Stop the daemon and start another one."""
-        _stop(self.children["daemon"])
+        """Stop the daemon and start another one; runs that go on are not its business, and are ended at the end."""
+        self.children["daemon"].terminate()
+        self.children["daemon"].wait(_STOP_SECONDS)
         self.children["daemon"] = self.stack.enter_context(_child(self.place, "daemon", "run"))
 
     def wait(self) -> None:

@@ -158,6 +158,24 @@ def _tags(tags: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"key": names.get(key, key), "value": value} for key, value in tags.items()]
 
 
+def loads_of(story: Story, backfill: str) -> list[str]:
+    try:
+        return story.loads(f"backfill_id = '{backfill}'")
+    except Exception:  # the table is not made yet
+        return []
+
+
+def going(counts: Counter[str]) -> int:
+    return sum(counts[status] for status in GOING)
+
+
+def launched(story: Story, backfill: str, number: int = 1) -> None:
+    """Wait until that many runs of the backfill are there."""
+    story.until(
+        lambda: len(story.runs(backfill=backfill)) >= number, f"{number} runs of {backfill}"
+    )
+
+
 def day(number: int, month: int = 1) -> str:
     return f"2026-{month:02}-{number:02}"
 
