@@ -7,6 +7,7 @@ frame are read where they are, and queries are staged in the session's own tempo
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Generator
 from datetime import datetime, timezone
@@ -76,7 +77,8 @@ _WIDE_BYTES = 2**30
 class DuckDBEngine:
     """`duckdb:///relative.duckdb` or `duckdb:////absolute.duckdb`, with `?threads=2&memory_limit=2GB&lock_wait=600`.
 
-    `lock_wait` is in seconds: how long to wait for others who have the file open.
+    `lock_wait` is in seconds: how long to wait for others who have the file open; `statement_timeout`, in seconds too,
+    stops a statement that takes longer (0, the default, none).
     """
 
     def __init__(self, url: str) -> None:
@@ -93,17 +95,19 @@ class DuckDBEngine:
         self.file = Path(path)
         options = dict(parse_qsl(parts.query))
         wait = options.pop("lock_wait", "600")
+        limit = options.pop("statement_timeout", "0")
         unknown = sorted(set(options) - set(_SETTINGS))
-        if unknown or not _is_number(wait):
+        if unknown or not (_is_number(wait) and _is_number(limit)):
             raise DeclarationError(
                 f"the warehouse URL {self.shown!r} cannot be used",
                 f"the option {unknown[0]!r} is not known"
                 if unknown
-                else f"lock_wait={wait!r} is no number of seconds",
-                f"Use only {', '.join((*_SETTINGS, 'lock_wait'))}",
+                else f"lock_wait={wait!r} or statement_timeout={limit!r} is no number of seconds",
+                f"Use only {', '.join((*_SETTINGS, 'lock_wait', 'statement_timeout'))}",
             )
         self.settings: dict[str, str] = options
         self.wait_seconds = float(wait)
+        self.statement_limit = float(limit)
 
     @contextlib.contextmanager
     def session(
@@ -278,7 +282,8 @@ class DuckDBSession(Transactions):
         import duckdb
 
         try:
-            return run()
+            with self._limited():
+                return run()
         except duckdb.Error as error:
             if (
                 _AMBIGUOUS in str(error)
@@ -292,12 +297,31 @@ class DuckDBSession(Transactions):
             self._doomed = self._doomed or self._told(error)
             raise self._told(error) from shown_cause(error)
 
+    @contextlib.contextmanager
+    def _limited(self) -> Generator[None, None, None]:
+        """Interrupt what the body runs when it takes longer than `statement_timeout`; DuckDB itself has no limit."""
+        if not self._engine.statement_limit or self._file is None:
+            yield
+            return
+        timer = threading.Timer(self._engine.statement_limit, self._file.connection.interrupt)
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def _told(self, error: Exception) -> BackfillError:
         """Say a DuckDB error as a sentence of ours."""
         import duckdb
 
         said = str(error).split("\n")[0]
         file = self._engine.file.name
+        if isinstance(error, duckdb.InterruptException):
+            return WriteFailed(
+                f"a statement on {file} was stopped, and the slice is as it was",
+                f"it took longer than the {self._engine.statement_limit:g} s of statement_timeout",
+                "Raise statement_timeout in the warehouse URL, or cut the slice smaller",
+            )
         if isinstance(error, duckdb.ConnectionException) and "different configuration" in said:
             return Unreachable(
                 f"{file} could not be opened, so nothing was changed",

@@ -17,6 +17,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
     RunQueueConfig,
 )
 
+from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.held import unmarked
 from backfill_assets.controls.lanes import BACKFILL, LANE, LANE_WHY, PRIORITY, lane_of
 from backfill_assets.controls.pausing import forgotten_pauses
@@ -41,7 +42,7 @@ class LaneRunCoordinator(QueuedRunCoordinator):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         """Raise `DeclarationError` for settings or limits that cannot be right."""
         super().__init__(*arguments, **options)
-        settings()
+        must_be_usable(settings().alert_urls)
         self._file = LimitsFile(
             Limits(self._max_concurrent_runs, tuple(self._tag_concurrency_limits))
         )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dagster as dg
 
+from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.controls.sensors import backfill_circuit_breaker
 from backfill_assets.controls.switch import ASSET
 from backfill_assets.operations.preview import preview_job
+from backfill_assets.settings import settings
 
 SWITCH = dg.AssetSpec(
     ASSET,
@@ -21,6 +23,7 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
 
     The location's executor should be `instance.executor.lane_executor`, which feels a failure at once.
     """
+    must_be_usable(settings().alert_urls)
     return dg.Definitions(
         assets=[SWITCH],
         jobs=[pause_backfills, resume_backfills, raise_budget_job, preview_job(io_manager_key)],  # pyright: ignore[reportArgumentType]

@@ -22,6 +22,7 @@ from backfill_assets.errors import (
     StaleSource,
     Unreachable,
     WarehouseBusy,
+    WriteFailed,
 )
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.writing import Select
@@ -283,6 +284,21 @@ def test_a_file_that_this_process_has_open_with_other_settings_is_one_sentence(
     ):
         with open_engine(f"duckdb:///{file}").session():
             pass
+
+
+def test_a_statement_that_takes_too_long_is_stopped_and_the_slice_as_it_was(tmp_path: Path) -> None:
+    warehouse = Warehouse(f"duckdb:///{tmp_path}/w.duckdb")
+    warehouse.write(table(), KEY, rows(2))
+    slow = "SELECT DATE '2026-05-12' AS day, count(*) AS id FROM range(100000000) AS a, range(100000) AS b"
+    began = time.monotonic()
+    with pytest.raises(WriteFailed, match=r"it took longer than the 0\.3 s of statement_timeout"):
+        Warehouse(f"{warehouse.url}?statement_timeout=0.3").write(table(), KEY, Select(slow))
+    assert time.monotonic() - began < 20
+    assert warehouse.count("sales") == 2
+    assert (
+        Warehouse(f"{warehouse.url}?statement_timeout=30").write(table(), KEY, rows(3)).rows_before
+        == 2
+    )
 
 
 def test_a_cancel_by_somebody_ends_the_wait_for_a_claim(postgres: Warehouse) -> None:
