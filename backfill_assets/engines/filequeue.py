@@ -46,7 +46,8 @@ class FileQueue:
             raise Unreachable(
                 f"{self.file} cannot be locked",
                 f"its folder does not take the lock beside it ({error.strerror or error})",
-                "Create the folder, make it writable or free some space there",
+                "Create the folder, make it writable or free some space there, or correct the warehouse URL"
+                " (BACKFILL_WAREHOUSE_URL, where the location takes it from there)",
             ) from error
         try:
             # only a courtesy to those who wait; a full disk may be read

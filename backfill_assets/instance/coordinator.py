@@ -19,7 +19,14 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
 
 from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.held import unmarked
-from backfill_assets.controls.lanes import BACKFILL, LANE, LANE_WHY, PRIORITY, lane_of
+from backfill_assets.controls.lanes import (
+    BACKFILL,
+    LANE,
+    LANE_WHY,
+    PRIORITY,
+    lane_of,
+    partitions_of,
+)
 from backfill_assets.controls.pausing import forgotten_pauses
 from backfill_assets.controls.reason import missing_reason, reason_of
 from backfill_assets.controls.switch import EVERYTHING, Switch, same_table
@@ -58,6 +65,7 @@ class LaneRunCoordinator(QueuedRunCoordinator):
             return super().submit_run(context)
         target = run_target(run, context.workspace)
         try:
+            _refuse_missing(run, target)
             stamps = self._stamps(run, target)
             self._instance.add_run_tags(run.run_id, stamps)
             self._refuse_without_reason(run, target, stamps)
@@ -140,6 +148,15 @@ class LaneRunCoordinator(QueuedRunCoordinator):
     def _again(self, run: dg.DagsterRun) -> dg.DagsterRun:
         found = self._instance.get_run_by_id(run.run_id)
         return found if found is not None else run
+
+
+def _refuse_missing(run: dg.DagsterRun, target: RunTarget) -> None:
+    if not target.exists:
+        raise Refused(
+            f"run {run.run_id[:8]} was not started",
+            f"none of its assets has the partition {'...'.join(partitions_of(run.tags))}",
+            "Launch partitions that the asset's page lists",
+        )
 
 
 def _why_and_how(why: str) -> tuple[str, str]:

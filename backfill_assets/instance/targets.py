@@ -23,11 +23,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunTarget:
-    """The assets of a run, the partition keys that it names (all of a range), and the end of the oldest."""
+    """The assets of a run, the partition keys that it names (all of a range), and the end of the oldest.
+
+    `exists` is False when every asset's partitions are known and none of them has the keys.
+    """
 
     assets: frozenset[dg.AssetKey]
     keys: tuple[str, ...]
     ended: datetime | None
+    exists: bool = True
 
 
 def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> RunTarget:
@@ -51,7 +55,15 @@ def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> Ru
         known = _known(definition, keys, is_range=RANGE[0] in run.tags)
         if known:
             return RunTarget(assets, tuple(known), oldest_end(definition, known))
-    return RunTarget(assets, keys, end_by_name(keys))
+    known = bool(definitions) and not any(map(_is_dynamic, definitions))
+    return RunTarget(assets, keys, end_by_name(keys), exists=not known)
+
+
+def _is_dynamic(definition: Any) -> bool:
+    parts = getattr(definition, "partitions_defs", None)
+    if parts is not None:
+        return any(_is_dynamic(part.partitions_def) for part in parts)
+    return isinstance(definition, dg.DynamicPartitionsDefinition)
 
 
 def _known(definition: Any, keys: Sequence[str], *, is_range: bool) -> Sequence[str]:

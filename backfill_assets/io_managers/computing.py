@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import DeclarationError, SchemaMismatch
 from backfill_assets.io_managers.frames import arrow_of, is_arrow, is_pandas
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.slice import Slice
@@ -36,10 +36,17 @@ class Computed:
 
 def adapted(obj: Any, label: str) -> Any:
     """Return what an asset returned in the form that the write path takes."""
-    if isinstance(obj, (Select, PerSlice)) or is_arrow(type(obj)):
+    if isinstance(obj, (Select, PerSlice)):
         return obj
-    if is_pandas(type(obj)):
-        return arrow_of(obj, label)
+    if is_pandas(type(obj)) or is_arrow(type(obj)):
+        rows = arrow_of(obj, label) if is_pandas(type(obj)) else obj
+        if rows.num_columns == 0:
+            raise SchemaMismatch(
+                f"{label} was left as it was",
+                "the frame has no columns",
+                "Return a frame with the table's columns, also when it holds no rows",
+            )
+        return rows
     raise DeclarationError(
         f"{label} cannot be written",
         f"the asset returned a {type(obj).__module__}.{type(obj).__qualname__}",

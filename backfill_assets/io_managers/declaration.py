@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from datetime import date
 from typing import Any, cast
@@ -26,6 +27,20 @@ _OPTIONS = (
     "source_days",
     "source_mutable",
     "source_history",
+)
+
+
+_KNOWN = (
+    *_OPTIONS,
+    "table",
+    "schema",
+    "columns",
+    "column_types",
+    "partition_expr",
+    "partition_kind",
+    "time_zone",
+    "budget",
+    "on_failure",
 )
 
 
@@ -79,6 +94,7 @@ def declared_table(
     dimensions: tuple[str, ...],
 ) -> Table:
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
+    _refuse_misspelled(metadata, name)
     options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
     if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
         options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
@@ -90,6 +106,18 @@ def declared_table(
         columns=plain(metadata.get("column_types")),
         **options,
     )
+
+
+def _refuse_misspelled(metadata: Mapping[str, Any], asset: str) -> None:
+    """Raise for a key that is nearly one of ours: it would be left out, and a guard with it."""
+    for key in metadata:
+        like = difflib.get_close_matches(key, _KNOWN, 1, 0.85) if key not in _KNOWN else []
+        if like:
+            raise DeclarationError(
+                f"asset {asset} cannot be written",
+                f"its metadata has {key!r}, which means nothing here and is nearly {like[0]!r}",
+                f"Write {like[0]}, or give that metadata a name that is less alike",
+            )
 
 
 def columns_by_dimension(

@@ -34,9 +34,16 @@ def kind_of(session: Session, table: Table, column: str, rows: Any) -> SliceKind
             "the table is not there",
             "Materialize the upstream asset first",
         )
+    if not types:
+        raise DeclarationError(
+            f"{table.qualified} cannot be written by partition",
+            "the table is not there yet, and what the asset returned does not tell the type of its column"
+            f" {column!r} before its rows are made",
+            "Declare partition_kind ('date', 'timestamptz' ...) in the asset's metadata",
+        )
     raise DeclarationError(
         f"{table.qualified} cannot be written by partition",
-        f"neither the table nor the rows have a column {column!r}, only {', '.join(map(repr, types)) or 'none at all'}",
+        f"neither the table nor the rows have a column {column!r}, only {', '.join(map(repr, types)) or 'nothing'}",
         "Correct partition_expr, which takes a column's name and not SQL, or declare partition_kind",
     )
 

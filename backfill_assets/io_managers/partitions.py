@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dagster as dg
+from dagster import DagsterInvariantViolationError
 
 from backfill_assets.errors import DeclarationError, SchemaMismatch
 from backfill_assets.io_managers.declaration import (
@@ -50,9 +51,27 @@ def target_of(
     path = list(context.asset_key.path)
     where = {"name": path[-1], "schema": schema_of(metadata, schema, path)}
     if not context.has_asset_partitions:
+        _refuse_whole(context)
         table = declared_table(metadata, **where, slice_column=None, dimensions=())
         return Target(table, [Slice(table)], False, context.asset_key.to_user_string())
     return _partitioned(context, metadata, where, kind_of)
+
+
+def _refuse_whole(context: Context) -> None:
+    """Raise when a run of a partitioned asset names no partition: it would replace all of the table by one of them."""
+    if not isinstance(context, dg.OutputContext):
+        return
+    try:
+        layer = context.step_context.job_def.asset_layer
+    except DagsterInvariantViolationError:  # a context built by hand
+        return
+    key = context.asset_key
+    if layer.asset_graph.has(key) and layer.asset_graph.get(key).partitions_def is not None:
+        raise DeclarationError(
+            f"asset {key.to_user_string()} was left as it was",
+            "it has partitions and the run names none, so the whole table would have been replaced",
+            "Launch a partition or a range of them (from a terminal: the tag dagster/partition)",
+        )
 
 
 def _partitioned(

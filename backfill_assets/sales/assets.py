@@ -3,8 +3,8 @@
 import dagster as dg
 
 from backfill_assets.io_managers import Select, table_metadata
-from backfill_assets.sales.source import FIRST_DAY
-from backfill_assets.sales.tables import DAILY_PRODUCT_SALES, FCT_SALES
+
+from .tables import DAILY_PRODUCT_SALES, FCT_SALES, FIRST_DAY
 
 DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), timezone="UTC")
 # a month is four runs; within a run each day is a transaction, a materialization and an audit row of its own

@@ -9,16 +9,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.engines import Engine, Report
+from backfill_assets.sales.tables import FIRST_DAY, HOLIDAY
 from backfill_assets.writing.source import replace_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIRST_DAY = date(2026, 3, 1)
 LAST_DAY = date(2026, 6, 30)
-HOLIDAY = date(
-    2026, 5, 25
-)  # nothing is sold, so the source has no row and the slice is rightly empty
 
 COLUMNS = {
     "sale_id": "BIGINT",

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from backfill_assets.sales.source import HOLIDAY
+from datetime import date
+
 from backfill_assets.table import SliceColumn, Table
+
+FIRST_DAY = date(2026, 3, 1)
+# nothing is sold, so the source has no row and the slice is rightly empty
+HOLIDAY = date(2026, 5, 25)
 
 FCT_SALES = Table(
     "analytics.fct_sales",

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session
-from backfill_assets.engines.sql import listed, predicate, qualified, quoted
+from backfill_assets.engines.sql import listed, predicate, qualified, quoted, text
 from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.writing.casts import refuse_lossy
@@ -51,10 +51,18 @@ def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: 
         about = (
             f", {nulls} of them without a value" if nulls else ""
         ) + f"; {cut} runs from {first} to {last}"
+    for dimension, wanted in slice_.fixed:
+        name = quoted(session.spelling, dimension)
+        others = session.fetch(
+            f"SELECT DISTINCT CAST({name} AS {_text(session)}) FROM ({rows}) AS staged WHERE {name} IS NULL"
+            f" OR {name} <> {text(session.spelling, wanted)} LIMIT {_SAMPLE}"
+        )
+        if others:
+            about += f"; {name} holds {', '.join('no value' if v is None else repr(v) for (v,) in others)}"
     return BadRows(
         f"{slice_.label} was left as it was",
         f"{outside} of {total} rows do not belong to it{about}, and the slice is {predicate(session.spelling, slice_)}",
-        "Filter the source to the window and give every row a value, or correct the time zone",
+        "Filter the source to the slice and give every row a value; where days are off by one, correct the time zone",
     )
 
 

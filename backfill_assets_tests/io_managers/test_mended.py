@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.errors import BackfillError
-from backfill_assets.io_managers import Select, table_metadata
+from backfill_assets.io_managers import PerSlice, Select, table_metadata
 from backfill_assets.io_managers.declaration import declared_table
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.table import SliceColumn, Table
@@ -197,3 +197,83 @@ def test_a_declaration_survives_its_way_through_metadata_whole() -> None:
         metadata, name="x", schema="mart", slice_column=told.slice_column, dimensions=()
     )
     assert found == told
+
+
+# what a newcomer ran into
+
+
+@pytest.mark.parametrize("returns", ["a frame", "a query"])
+def test_a_run_that_forgets_its_partition_replaces_nothing(
+    warehouse: Warehouse, returns: str
+) -> None:
+    warehouse.execute("CREATE TABLE source AS SELECT DATE '2026-05-03' AS day, 1 AS amount")
+
+    @dg.asset(**BY_DAY)
+    def t():
+        return (
+            frame(1)
+            if returns == "a frame"
+            else Select("SELECT day, amount FROM source", on="day", on_kind="date")
+        )
+
+    for key in ("2026-05-03", "2026-05-03"):
+        warehouse.run(t, partition_key=key)
+    warehouse.execute("INSERT INTO mart.t SELECT DATE '2026-05-04', 5")
+    said = failure_of(warehouse.run(t, ok=False))
+    assert "it has partitions and the run names none" in said
+    assert "Launch a partition" in said
+    assert warehouse.rows("SELECT count(*) FROM mart.t") == [(2,)]
+
+
+def test_a_frame_without_columns_says_so_on_a_new_table_too(warehouse: Warehouse) -> None:
+    @dg.asset(**BY_DAY)
+    def t() -> pd.DataFrame:
+        return pd.DataFrame()
+
+    assert "the frame has no columns" in failure_of(warehouse.run(t, partition_key=KEY, ok=False))
+
+
+def test_a_function_of_the_slice_on_a_new_table_asks_for_the_kind(warehouse: Warehouse) -> None:
+    @dg.asset(**BY_DAY)
+    def t() -> PerSlice:
+        return PerSlice(lambda slice_: frame(1))
+
+    said = failure_of(warehouse.run(t, partition_key=KEY, ok=False))
+    assert "Declare partition_kind" in said
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("uniquekey", "unique_key"), ("on_schema_changes", "on_schema_change")]
+)
+def test_metadata_that_is_nearly_ours_is_not_left_out(
+    warehouse: Warehouse, key: str, meant: str
+) -> None:
+    @dg.asset(
+        partitions_def=DAYS,
+        key_prefix=["mart"],
+        metadata={"partition_expr": "day", key: ["amount"]},
+    )
+    def t() -> pd.DataFrame:
+        return frame(1)
+
+    assert f"nearly '{meant}'" in failure_of(warehouse.run(t, partition_key=KEY, ok=False))
+
+
+def test_a_row_of_another_region_is_told_by_its_region(warehouse: Warehouse) -> None:
+    both = dg.MultiPartitionsDefinition(
+        {"day": DAYS, "region": dg.StaticPartitionsDefinition(["eu", "us"])}
+    )
+
+    @dg.asset(
+        partitions_def=both,
+        key_prefix=["mart"],
+        metadata={"partition_expr": {"day": "day", "region": "region"}},
+    )
+    def t() -> pd.DataFrame:
+        return frame(1, 2, 3).assign(region=["eu", "asia", None])
+
+    key = dg.MultiPartitionKey({"day": KEY, "region": "eu"})
+    said = failure_of(warehouse.run(t, partition_key=key, ok=False))
+    assert "2 of 3 rows do not belong to it" in said
+    assert "'asia'" in said
+    assert "no value" in said

@@ -106,7 +106,7 @@ def test_a_job_launched_from_a_terminal_loads_its_partition_and_keeps_the_reason
         f" WHERE run_id = '{run}' ORDER BY table_name"
     )
     assert found == [
-        (table, "2026-04-03", 0, True, "INC-7 wrong prices", "ana", "live")
+        (table, "2026-04-03", 0, True, "INC-7 wrong prices", "ana", "backfill")
         for table in ("analytics.daily_product_sales", "analytics.fct_sales")
     ]
 
