@@ -16,6 +16,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable, Load, Select
+from backfill_assets.writing.fit import resolved
 
 _HISTORY = 200
 
@@ -77,7 +78,7 @@ def preview(
     relation = qualified(spelling, table)
     there = session.columns_of(relation) is not None
     rows = _counts(session, buckets, relation) if there else [0] * len(slices)
-    source = _source_rows(session, table, slices, buckets, select) if select else None
+    source = _source_rows(session, table, buckets, select) if select else None
     twice = _duplicates(session, buckets, table, relation) if there and table.unique_key else None
     lines = [
         Line(
@@ -107,17 +108,10 @@ def _counts(session: Session, buckets: Buckets, relation: str) -> list[int]:
     return [int(found["n"]) for found in measured(session, buckets, relation, {"n": "count(*)"})]
 
 
-def _source_rows(
-    session: Session, table: Table, slices: Sequence[Slice], buckets: Buckets, select: Select
-) -> list[int]:
-    whole = buckets.whole
-    fixed = tuple((column, "") for column in table.dimensions)
-    if table.dimensions:
-        sql = Select(select.sql, select.on, select.on_kind, select.on_zone)
-        plain = Table(table.name, table.slice_column, schema=table.schema)
-        query = sql.for_slice(session.spelling, Slice(plain, whole))
-    else:
-        query = select.for_slice(session.spelling, Slice(table, whole, fixed))
+def _source_rows(session: Session, table: Table, buckets: Buckets, select: Select) -> list[int]:
+    # over all regions at once: they are told apart by the rows themselves
+    plain = Slice(Table(table.name, table.slice_column, schema=table.schema), buckets.whole)
+    query = resolved(session, plain, select).for_slice(session.spelling, plain)
     return _counts(session, buckets, f"(\n{query}\n) AS source_rows")
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import qualified, quoted
 from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
-from backfill_assets.table import Table
+from backfill_assets.table import SliceKind, Table
 from backfill_assets.writing.making import make
 from backfill_assets.writing.select import Select
 
@@ -23,8 +24,8 @@ _MATCHING_KIND = {
 }
 _NUMBERS = ("integer", "decimal", "float")
 _CALENDAR = ("date", "timestamp")
-# the queries whose source a session has looked at
-_seen: WeakKeyDictionary[Session, set[Select]] = WeakKeyDictionary()
+# the queries whose source a session has looked at, and what it found
+_resolved: WeakKeyDictionary[Session, dict[Select, Select]] = WeakKeyDictionary()
 _RAW = ("bytea", "blob", "binary", "varbinary")
 
 
@@ -278,24 +279,35 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
         )
 
 
-def refuse_wrong_source(session: Session, slice_: Slice, select: Select) -> None:
-    """Raise when the source's column `on` is of another kind than declared: its rows would be cut elsewhere.
+def resolved(session: Session, slice_: Slice, select: Select) -> Select:
+    """Return `select` with the kind that its source's column `on` really has; raise where it is declared otherwise.
 
-    An engine compares a wall clock with an instant without a word, by the session's zone. Asked once a session.
+    An engine compares a wall clock with an instant without a word, by the session's zone, and rows at the edges would
+    be cut elsewhere. Asked once a session.
     """
-    seen = _seen.setdefault(session, set())
-    if select in seen or slice_.window is None:
-        return
-    seen.add(select)
+    if select.on is None or slice_.window is None:
+        return select
+    found = _resolved.setdefault(session, {})
+    if select not in found:
+        found[select] = _with_kind(session, slice_, select)
+    return found[select]
+
+
+def _with_kind(session: Session, slice_: Slice, select: Select) -> Select:
     query = select.probe(session.spelling)
     columns = session.columns_of(f"(\n{query}\n) AS source_column") if query else None
     for actual in (columns or {}).values():
-        if family(actual, session.spelling) not in _MATCHING_KIND[select.on_kind]:
+        kind = family(actual, session.spelling)
+        if select.on_kind is None and kind in ("date", "timestamp", "timestamptz"):
+            return replace(select, on_kind=cast("SliceKind", kind))
+        if select.on_kind is None or kind not in _MATCHING_KIND[select.on_kind]:
+            declared = select.on_kind or "a time"
             raise SchemaMismatch(
                 f"{slice_.label} was left as it was",
-                f"column {select.on!r} of the source is declared to hold {select.on_kind} and holds {actual}",
+                f"column {select.on!r} of the source is declared to hold {declared} and holds {actual}",
                 "Give on_kind (and on_zone) of the Select as the column really is",
             )
+    return select
 
 
 def _some(names: Iterable[str]) -> str:

@@ -16,7 +16,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
 from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
 from backfill_assets.writing.claims import claim_of
-from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room, refuse_wrong_source
+from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room, resolved
 from backfill_assets.writing.run import Run
 from backfill_assets.writing.select import Select
 
@@ -90,8 +90,8 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
     name = f"backfill_stage_{uuid.uuid4().hex}"
     try:
         if isinstance(rows, Select):
-            refuse_wrong_source(session, slice_, rows)
-            yield Stage(session.stage_select(name, rows.for_slice(session.spelling, slice_)))
+            query = resolved(session, slice_, rows).for_slice(session.spelling, slice_)
+            yield Stage(session.stage_select(name, query))
         else:
             if rows.num_columns == 0:
                 raise SchemaMismatch(

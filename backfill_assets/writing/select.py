@@ -19,14 +19,15 @@ class Select:
     """One SELECT that yields the rows of any slice.
 
     `on` names the column of the source (`event_at`, or `alias.event_at`) that the window is compared with,
-    so that one day reads one day of the source; its kind and zone are `on_kind` and `on_zone` (the table's
-    zone if None). The condition goes into the outermost WHERE, or wherever the text says `{window}`. Without `on`
+    so that one day reads one day of the source; its kind and zone are `on_kind` and `on_zone`. Without `on_kind` the
+    column's type tells (a date, a timestamp with or without a zone; integers and text have to be declared), and an
+    instant is assumed where the query cannot be read; without `on_zone` it is the table's zone. The condition goes into the outermost WHERE, or wherever the text says `{window}`. Without `on`
     the slice column of the result is compared instead, which is right and may read all of the source.
     """
 
     sql: str
     on: str | None = None
-    on_kind: SliceKind = "timestamptz"
+    on_kind: SliceKind | None = None
     on_zone: str | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +42,7 @@ class Select:
 
     def _source_column(self, zone: str) -> tuple[str, SliceColumn]:
         alias, _, name = (self.on or "").rpartition(".")
-        return alias, SliceColumn(name, self.on_kind, self.on_zone or zone)
+        return alias, SliceColumn(name, self.on_kind or "timestamptz", self.on_zone or zone)
 
     def for_slice(self, spelling: Spelling, slice_: Slice) -> str:
         """Return the query for the rows of `slice_` alone."""

@@ -64,8 +64,21 @@ def test_a_source_column_of_another_kind_than_declared_is_refused_and_no_row_los
     with pytest.raises(
         SchemaMismatch, match=r"declared to hold timestamptz and holds (?i:timestamp).*Give on_kind"
     ):
-        warehouse.write(local, KEY, Select(sql, on=on))
-    assert warehouse.write(local, KEY, Select(sql, on=on, on_kind="timestamp")).rows_after in (1, 2)
+        warehouse.write(local, KEY, Select(sql, on=on, on_kind="timestamptz"))
+    warehouse.write(local, KEY, Select(sql, on=on))  # and undeclared it is found out
+    assert warehouse.rows("SELECT count(*), max(id) FROM sales") in ([(2, 2)], [(1, 2)])
+
+
+def test_a_source_of_numbers_or_text_has_to_be_declared(warehouse: Warehouse) -> None:
+    warehouse.execute(
+        "CREATE TABLE source (n BIGINT, id BIGINT)", "INSERT INTO source VALUES (20260512, 1)"
+    )
+    sql = "SELECT CAST('2026-05-12' AS DATE) AS day, id FROM source"
+    with pytest.raises(SchemaMismatch, match="is declared to hold a time and holds"):
+        warehouse.write(table(), KEY, Select(sql, on="n"))
+    assert (
+        warehouse.write(table(), KEY, Select(sql, on="n", on_kind="int_yyyymmdd")).rows_after == 1
+    )
 
 
 # one table by two names
