@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from datetime import datetime, timezone
 
@@ -21,8 +20,6 @@ class Paused:
         self, instance: dg.DagsterInstance, tables: Iterable[str], backfill: str | None
     ) -> None:
         self._switch, self._tables, self._backfill = Switch(instance), tuple(tables), backfill
-        self._asked_at = float("-inf")
-        self._found: list[Pause] | BackfillError = []
 
     def why(self) -> str | None:
         """Return who paused the run, when and why; None when nobody did."""
@@ -41,13 +38,10 @@ class Paused:
         return "; ".join(on) or None
 
     def _now(self) -> list[Pause] | BackfillError:
-        if time.monotonic() - self._asked_at >= _FRESH_SECONDS:
-            self._asked_at = time.monotonic()
-            try:
-                self._found = holding(self._switch.pauses(), self._tables, self._backfill)
-            except BackfillError as error:
-                self._found = error
-        return self._found
+        try:
+            return holding(self._switch.recent(_FRESH_SECONDS), self._tables, self._backfill)
+        except BackfillError as error:
+            return error
 
 
 def forgotten_pauses(instance: dg.DagsterInstance) -> str:

@@ -6,10 +6,12 @@ The circuit breaker throws the same switch. Live runs never ask. A switch that c
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import dagster as dg
 
@@ -76,6 +78,10 @@ class Pause:
         )
 
 
+# what a process last read, by instance
+_recent: WeakKeyDictionary[dg.DagsterInstance, tuple[float, list[Pause]]] = WeakKeyDictionary()
+
+
 class Switch:
     """Reads and throws the switches of an instance."""
 
@@ -85,6 +91,14 @@ class Switch:
     def pauses(self) -> list[Pause]:
         """Return the switches that are on, oldest first; raise `Unreachable` when nobody can tell."""
         return _pauses(self._store.read(DOCUMENT))
+
+    def recent(self, seconds: float) -> list[Pause]:
+        """Return the switches that were on at most so many seconds ago: a run asks often, and pauses are rare."""
+        asked_at, found = _recent.get(self._instance, (float("-inf"), []))
+        if time.monotonic() - asked_at >= seconds:
+            found = self.pauses()
+            _recent[self._instance] = (time.monotonic(), found)
+        return found
 
     def pause(self, scope: Scope, reason: str, by: str, *, now: datetime | None = None) -> Pause:
         """Switch `scope` off for backfills; raise when it is already, so that the first reason stays."""
@@ -102,6 +116,7 @@ class Switch:
                 )
             return _with(document, [*there.values(), wanted], _line("paused", wanted, moment))
 
+        _recent.pop(self._instance, None)
         self._store.change(DOCUMENT, add)
         self._show("paused", wanted, moment)
         return wanted
@@ -126,6 +141,7 @@ class Switch:
                 )
             return _with(document, left, _line("resumed", ended, moment))
 
+        _recent.pop(self._instance, None)
         document = self._store.change(DOCUMENT, remove)
         self._show("resumed", ended, moment)
         return _pauses(document)

@@ -31,6 +31,16 @@ ONE_DOOR = (
 )
 
 
+_said: set[str] = set()
+
+
+def say_once(say: Report, text: str) -> None:
+    """Say `text` the first time that this process comes here; a line in the run's log costs as much as a small slice."""
+    if text not in _said:
+        _said.add(text)
+        say(text)
+
+
 class Controls(dg.Config):
     """What an IO manager asks of its runs; the names and meanings are those of the settings."""
 

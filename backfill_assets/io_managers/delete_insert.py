@@ -12,7 +12,13 @@ from pydantic import Field, PrivateAttr
 from backfill_assets.engines import Engine, Report, open_engine
 from backfill_assets.errors import BadRows
 from backfill_assets.io_managers.computing import Computed, adapted, batches
-from backfill_assets.io_managers.controlled import ONE_DOOR, Controls, RunGate, before_anything
+from backfill_assets.io_managers.controlled import (
+    ONE_DOOR,
+    Controls,
+    RunGate,
+    before_anything,
+    say_once,
+)
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
 from backfill_assets.io_managers.partitions import Target, target_of
@@ -125,7 +131,7 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                 if isinstance(rows, PerSlice):
                     sessions.release()  # the asset's code runs next, and may open the warehouse itself
                 if run.lane == "backfill" and not self.lane_url:
-                    context.log.info(ONE_DOOR)
+                    say_once(context.log.info, ONE_DOOR)
                 gate = RunGate(self.controls, context, target, run, audit, sessions)
                 parts = batches(target.slices, left, rows, run, gate.wait)
                 self._write(

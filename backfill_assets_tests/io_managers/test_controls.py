@@ -290,7 +290,9 @@ def test_each_lane_reaches_the_warehouse_through_its_own_door(tmp_path: Path) ->
 
 
 def test_without_a_second_door_the_run_says_so_once_and_works(
-    strict: Warehouse, capfd: pytest.CaptureFixture
+    strict: Warehouse, capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    strict.run_range("2026-03-01", "2026-03-03", sales())
+    monkeypatch.setattr("backfill_assets.io_managers.controlled._said", set())
+    for _ in range(2):
+        strict.run_range("2026-03-01", "2026-03-03", sales(), tags={"reason": "twice"})
     assert capfd.readouterr().err.count("Backfills use the warehouse target of the live lane") == 1
