@@ -108,3 +108,29 @@ def test_a_file_that_caps_no_lane_caps_it_at_three(
 ) -> None:
     told(tmp_path / "dagster.yaml", max_concurrent_runs=10, tag_concurrency_limits=[])
     assert limits_of(instance) == [{**LANE, "limit": 3}]
+
+
+def run_in(lane: str) -> dg.DagsterRun:
+    return dg.DagsterRun(
+        job_name="j", run_id=dg.DagsterRun(job_name="j").run_id, tags={"lane": lane}
+    )
+
+
+def test_neither_lane_keeps_the_other_out_however_many_of_its_runs_there_are(
+    instance: dg.DagsterInstance,
+) -> None:
+    """Dagster's own counter, over the limits that its daemon is given."""
+    from dagster._utils.tags import TagConcurrencyLimitsCounter
+
+    queue = instance.get_concurrency_config().run_queue_config
+    assert queue is not None
+    live, backfill = run_in("live"), run_in("backfill")
+    full_of_live = TagConcurrencyLimitsCounter(queue.tag_concurrency_limits, [run_in("live")] * 9)
+    assert full_of_live.is_blocked(live)
+    assert not full_of_live.is_blocked(backfill)
+    assert queue.max_concurrent_runs > 9
+    full_of_backfills = TagConcurrencyLimitsCounter(
+        queue.tag_concurrency_limits, [run_in("backfill")] * 3
+    )
+    assert full_of_backfills.is_blocked(backfill)
+    assert not full_of_backfills.is_blocked(live)
