@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, get_args
+from datetime import datetime, timedelta, timezone
+from typing import Any, cast, get_args
 
 import dagster as dg
 
@@ -62,6 +62,18 @@ def lane_of(
     if told == "backfill":
         return Placed("backfill", f"its launcher gave it the tag {LANE}")
     return Placed("live", "it is about the newest partitions, or about none")
+
+
+def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None = None) -> Lane:
+    """Return the lane of a run that is under way.
+
+    The coordinator has asked the workspace and left its stamp; only without one the partitions are looked at again,
+    by `ended`, the end of the oldest, or where nobody knows that by what their keys are named after.
+    """
+    if LANE_WHY in tags and tags.get(LANE) in get_args(Lane):
+        return cast("Lane", tags[LANE])
+    oldest = ended or end_by_name(partitions_of(tags))
+    return lane_of(tags, oldest, now=datetime.now(timezone.utc), live_days=live_days).lane
 
 
 def partitions_of(tags: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pydantic import Field
 from backfill_assets.controls.budget import Budget, within_budget
 from backfill_assets.controls.gate import Control, Gate, Held, Hold
 from backfill_assets.controls.held import mark_held
-from backfill_assets.controls.lanes import BACKFILL, end_by_name, lane_of, partitions_of
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
@@ -80,13 +80,7 @@ def before_anything(
     """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet."""
     if run is None or instance is None:
         return
-    placed = lane_of(
-        run.tags,
-        end_by_name(partitions_of(run.tags)),
-        now=datetime.now(timezone.utc),
-        live_days=controls.live_days,
-    )
-    if placed.lane == "backfill":
+    if lane_by_tags(run.tags, controls.live_days) == "backfill":
         tables = [key.to_user_string() for key in run.asset_selection or ()]
         paused = Paused(instance, tables, run.tags.get(BACKFILL))
         gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)

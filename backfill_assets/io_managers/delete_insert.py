@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
+from backfill_assets.controls.lanes import lane_by_tags
 from backfill_assets.engines import Engine, Report, open_engine
 from backfill_assets.errors import BadRows
 from backfill_assets.io_managers.computing import Computed, adapted, batches
@@ -31,7 +32,7 @@ from backfill_assets.io_managers.reporting import (
     tell,
 )
 from backfill_assets.io_managers.resuming import left_over
-from backfill_assets.io_managers.run_context import lane_by_tags, run_of, step_of
+from backfill_assets.io_managers.run_context import run_of, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.settings import is_set, settings, variable

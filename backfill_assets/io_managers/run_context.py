@@ -11,16 +11,10 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterInvariantViolationError
 
-from backfill_assets.controls.lanes import (
-    BACKFILL,
-    end_by_name,
-    lane_of,
-    oldest_end,
-    partitions_of,
-)
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, oldest_end
 from backfill_assets.controls.reason import reason_of
 from backfill_assets.errors import DeclarationError
-from backfill_assets.writing.run import Lane, Run
+from backfill_assets.writing.run import Run
 
 STRATEGIES = ("recompute", "replay", "dual-write")
 _LAUNCHERS = {
@@ -63,7 +57,7 @@ def _launched_by(step, tags: Mapping[str, str]) -> str | None:
         return told
     for tag, what in _LAUNCHERS.items():
         if tags.get(tag):
-            return f"{what} {tags[tag]}" if what else tags[tag]
+            return f"{what} {tags[tag]}"
     if step.dagster_run.remote_job_origin is not None:
         return None  # from the UI or a terminal, which do not say who sat there
     try:
@@ -81,12 +75,6 @@ def _strategy(tags: Mapping[str, str]) -> str:
             f"Give the tag strategy as {', '.join(STRATEGIES)}, or leave it out",
         )
     return strategy
-
-
-def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None = None) -> Lane:
-    """Return the lane of a run; `ended` is the end of its oldest window, by default guessed from the keys' names."""
-    oldest = ended or end_by_name(partitions_of(tags))
-    return lane_of(tags, oldest, now=datetime.now(timezone.utc), live_days=live_days).lane
 
 
 def _ended(context: dg.OutputContext) -> datetime | None:

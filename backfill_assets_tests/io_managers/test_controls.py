@@ -296,3 +296,23 @@ def test_without_a_second_door_the_run_says_so_once_and_works(
     for _ in range(2):
         strict.run_range("2026-03-01", "2026-03-03", sales(), tags={"reason": "twice"})
     assert capfd.readouterr().err.count("Backfills use the warehouse target of the live lane") == 1
+
+
+def test_a_live_year_is_not_held_because_its_key_is_named_after_a_day_long_ago(
+    strict: Warehouse,
+) -> None:
+    """The coordinator has asked the partitions and stamped the run; the name alone would tell another lane."""
+    years = dg.TimeWindowPartitionsDefinition(
+        start="2024-01-01", fmt="%Y-%m-%d", cron_schedule="0 0 1 1 *", end_offset=1
+    )
+    keys = years.get_partition_keys()
+
+    @dg.asset(key_prefix=["mart"], partitions_def=years, metadata=table_metadata(SALES))
+    def yearly(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        return frame(context.partition_key)
+
+    Switch(strict.instance).pause(Scope(), "the source is wrong", "ana")
+    stamped = {"lane": "live", "lane_why": "it is about the newest partitions, or about none"}
+    strict.run(yearly, partition_key=keys[-1], tags=stamped)
+    strict.run(yearly, partition_key=keys[0], ok=False)
+    assert audit(strict, "partition_key, lane") == [(keys[-1], "live")]
