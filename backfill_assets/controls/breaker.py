@@ -6,14 +6,14 @@ that died, a sensor does (`sensors.py`). Both may, and each run counts once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import dagster as dg
 
 from backfill_assets.controls.alerts import Alert, Send
-from backfill_assets.controls.lanes import BACKFILL, LANE, partitions_of
+from backfill_assets.controls.lanes import BACKFILL, in_backfill_lane, partitions_of
 from backfill_assets.controls.store import Document, Store
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
@@ -69,7 +69,7 @@ def report_failure(
     """
     tags = failure.run.tags
     backfill = tags.get(BACKFILL)
-    if backfill is None and tags.get(LANE) != "backfill":
+    if not in_backfill_lane(tags):
         return None
     failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
     if failed is None:
@@ -119,9 +119,6 @@ def _pause(instance: dg.DagsterInstance, backfill: str, failure: Failure, failed
 def _resume(backfill: str | None) -> str:
     if backfill is None:
         return "To run what is left: 'Re-execute from failure' on the run's page."
-    config: Mapping[str, Any] = {"backfill": backfill, "reason": "...", "by": "..."}
-    inner = ", ".join(f'"{key}": "{value}"' for key, value in config.items())
-    return (
-        "To resume: dagster job launch -j resume_backfills --config-json"
-        f' \'{{"ops": {{"resume_backfills_op": {{"config": {{{inner}}}}}}}}}\''
-    )
+    config = {"backfill": backfill, "reason": "...", "by": "..."}
+    told = json.dumps({"ops": {"resume_backfills_op": {"config": config}}})
+    return f"To resume: dagster job launch -j resume_backfills --config-json '{told}'"

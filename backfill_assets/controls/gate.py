@@ -55,7 +55,7 @@ class Gate:
         self._wait(slice_.label, self.hold_at_start if under_way else self.hold)
         why = refusals(self.controls, slice_)
         if why:
-            reason, how = _told(why)
+            reason, how = in_words(why)
             raise Refused(f"{slice_.label} was left as it was", reason + self.notes(), how)
 
     def wait(self, what: str) -> None:
@@ -86,7 +86,7 @@ class Gate:
         )
 
 
-def _told(why: list[str]) -> tuple[str, str]:
+def in_words(why: list[str]) -> tuple[str, str]:
     """Split each reason at its first semicolon into what is wrong and what helps."""
     parts = [reason.partition("; ") for reason in why]
     helps = [how[:1].upper() + how[1:] for _, _, how in parts if how]

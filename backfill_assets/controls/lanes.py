@@ -6,15 +6,13 @@ A run is told apart by what it is about, not by who launches it: the single-run 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any, cast, get_args
-
-import dagster as dg
+from typing import cast, get_args
 
 from backfill_assets.errors import DeclarationError
+from backfill_assets.partition_keys import end_by_name
 from backfill_assets.writing.run import Lane
 
 LANE = "lane"
@@ -22,8 +20,10 @@ LANE_WHY = "lane_why"
 PRIORITY = "dagster/priority"
 BACKFILL = "dagster/backfill"
 PARTITION = "dagster/partition"
-RANGE = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}(-\d{2}:\d{2})?")
+RANGE: tuple[str, str] = (
+    "dagster/asset_partition_range_start",
+    "dagster/asset_partition_range_end",
+)
 
 
 @dataclass(frozen=True)
@@ -76,43 +76,13 @@ def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None
     return lane_of(tags, oldest, now=datetime.now(timezone.utc), live_days=live_days).lane
 
 
+def in_backfill_lane(tags: Mapping[str, str]) -> bool:
+    """Tell whether a launched run is in the backfill lane, stamped or not."""
+    return tags.get(LANE) == "backfill" or BACKFILL in tags
+
+
 def partitions_of(tags: Mapping[str, str]) -> tuple[str, ...]:
     """Return the partition key of a run, or the first and the last one of its range, as its tags give them."""
     if tags.get(PARTITION):
         return (tags[PARTITION],)
     return tuple(dict.fromkeys(tags[edge] for edge in RANGE if tags.get(edge)))
-
-
-def end_by_name(keys: Sequence[str]) -> datetime | None:
-    """Return the end of the oldest of `keys` that is named after a day or an hour in UTC; None without any.
-
-    For runs whose partitions nobody can ask for their windows. A key of two dimensions is looked through.
-    """
-    found = [match.group() for key in keys if (match := _DAY.search(key))]
-    ends: list[datetime] = []
-    for name in found:
-        hourly = len(name) > len("2026-05-01")
-        try:
-            day, hour = name[:10], name[11:] if hourly else "00:00"
-            begin = datetime.fromisoformat(f"{day}T{hour}:00+00:00")
-        except ValueError:
-            continue
-        ends.append(begin + timedelta(hours=1 if hourly else 24))
-    return min(ends, default=None)
-
-
-def oldest_end(definition: Any, keys: Sequence[str]) -> datetime | None:
-    """Return the end (aware) of the oldest of `keys` as their definition cuts them; None where they have no time."""
-    if not keys:
-        return None
-    if isinstance(definition, dg.MultiPartitionsDefinition):
-        for dimension in definition.partitions_defs:
-            if isinstance(dimension.partitions_def, dg.TimeWindowPartitionsDefinition):
-                split = (definition.get_partition_key_from_str(str(key)) for key in keys)
-                names = [key.keys_by_dimension[dimension.name] for key in split]
-                return oldest_end(dimension.partitions_def, names)
-        return None
-    if not isinstance(definition, dg.TimeWindowPartitionsDefinition):
-        return None
-    # ranges come in order, and keys that are named in order sort in order
-    return min(definition.time_window_for_partition_key(key).end for key in {min(keys), keys[0]})

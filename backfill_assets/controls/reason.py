@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import dagster as dg
@@ -28,14 +28,14 @@ def reason_of(
 
 
 def missing_reason(
-    demand: Demand, lane: Lane, reason: str | None, loaded_before: bool
+    demand: Demand, lane: Lane, reason: str | None, loaded_before: Callable[[], bool]
 ) -> str | None:
-    """Return why the run may not go on without a reason, None when it may."""
+    """Return why the run may not go on without a reason, None when it may; `loaded_before` is asked only if it counts."""
     if reason or demand == "never":
         return None
     if demand == "always":
         return f"no reason is given, and every run needs one here; {HOW}"
-    if lane == "backfill" and loaded_before:
+    if lane == "backfill" and loaded_before():
         return f"no reason is given, and it was loaded before; {HOW}"
     return None
 

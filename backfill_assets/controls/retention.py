@@ -16,11 +16,9 @@ def retention(run: Run, now: datetime) -> Control:
         table, window = slice_.table, slice_.window
         if table.source_history is not None or "retention" in run.allows or window is None:
             return None
-        days = (
-            table.source_days
-            if table.source_days is not None
-            else (0 if table.source_mutable else None)
-        )
+        days = table.source_days
+        if days is None and table.source_mutable:
+            days = 0
         if days is None or window.end > now - timedelta(days=days):
             return None
         age = (now - window.end).days

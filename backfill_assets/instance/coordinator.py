@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
@@ -18,6 +19,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
 )
 
 from backfill_assets.controls.alerts import must_be_usable
+from backfill_assets.controls.gate import in_words
 from backfill_assets.controls.held import unmarked
 from backfill_assets.controls.lanes import (
     BACKFILL,
@@ -89,8 +91,6 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         )
 
     def _stamps(self, run: dg.DagsterRun, target: RunTarget) -> dict[str, str]:
-        from datetime import datetime, timezone
-
         now = datetime.now(timezone.utc)
         placed = lane_of(run.tags, target.ended, now=now, live_days=settings().live_days)
         stamps = {LANE: placed.lane, LANE_WHY: placed.why}
@@ -113,9 +113,9 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         if demand == "never" or reason_of(self._instance, run.tags, run.run_config):
             return
         lane: Any = stamps[LANE]
-        why = missing_reason(demand, lane, None, self._was_loaded(target))
+        why = missing_reason(demand, lane, None, lambda: self._was_loaded(target))
         if why is not None:
-            reason, how = _why_and_how(why)
+            reason, how = in_words([why])
             reason += forgotten_pauses(self._instance)  # pyright: ignore[reportArgumentType]
             raise Refused(f"run {run.run_id[:8]} was not started", reason, how)
 
@@ -157,11 +157,6 @@ def _refuse_missing(run: dg.DagsterRun, target: RunTarget) -> None:
             f"none of its assets has the partition {'...'.join(partitions_of(run.tags))}",
             "Launch partitions that the asset's page lists",
         )
-
-
-def _why_and_how(why: str) -> tuple[str, str]:
-    reason, _, how = why.partition("; ")
-    return reason, how[:1].upper() + how[1:]
 
 
 def _dotted(asset: dg.AssetKey) -> str:

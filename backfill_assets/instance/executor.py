@@ -20,7 +20,8 @@ from backfill_assets.controls.breaker import (
     strictest,
 )
 from backfill_assets.controls.held import is_held
-from backfill_assets.controls.lanes import BACKFILL, LANE
+from backfill_assets.controls.lanes import in_backfill_lane
+from backfill_assets.errors import MissingDriver
 from backfill_assets.settings import Settings, settings
 
 _CONFIG = {
@@ -58,7 +59,7 @@ class LaneExecutor(Executor):
         self, plan_context: PlanOrchestrationContext, execution_plan: Any
     ) -> Iterator[dg.DagsterEvent]:
         """Execute the plan in the lane of its run."""
-        backfill = is_backfill(plan_context.dagster_run)
+        backfill = in_backfill_lane(plan_context.dagster_run.tags)
         executor = self._of_backfills() if backfill else self._processes()
         context = PlanOrchestrationContext(
             plan_context.plan_data,
@@ -83,15 +84,8 @@ class LaneExecutor(Executor):
         return celery_executor(self._settings)
 
 
-def is_backfill(run: dg.DagsterRun) -> bool:
-    """Tell whether a run is in the backfill lane, stamped or not."""
-    return run.tags.get(LANE) == "backfill" or BACKFILL in run.tags
-
-
 def celery_executor(chosen: Settings) -> Any:
     """Return the executor that sends steps to the Celery queue of the backfill lane."""
-    from backfill_assets.errors import MissingDriver
-
     try:
         from dagster_celery.executor import CeleryExecutor
     except ImportError as error:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from backfill_assets.controls.lanes import RANGE, end_by_name, oldest_end, partitions_of
+from backfill_assets.controls.lanes import RANGE, partitions_of
+from backfill_assets.partition_keys import end_by_name, is_dynamic, oldest_end
 
 if TYPE_CHECKING:
     from dagster._core.workspace.context import BaseWorkspaceRequestContext
@@ -55,15 +56,8 @@ def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> Ru
         known = _known(definition, keys, is_range=RANGE[0] in run.tags)
         if known:
             return RunTarget(assets, tuple(known), oldest_end(definition, known))
-    known = bool(definitions) and not any(map(_is_dynamic, definitions))
-    return RunTarget(assets, keys, end_by_name(keys), exists=not known)
-
-
-def _is_dynamic(definition: Any) -> bool:
-    parts = getattr(definition, "partitions_defs", None)
-    if parts is not None:
-        return any(_is_dynamic(part.partitions_def) for part in parts)
-    return isinstance(definition, dg.DynamicPartitionsDefinition)
+    told = bool(definitions) and not any(map(is_dynamic, definitions))
+    return RunTarget(assets, keys, end_by_name(keys), exists=not told)
 
 
 def _known(definition: Any, keys: Sequence[str], *, is_range: bool) -> Sequence[str]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import DeclarationError, SchemaMismatch
+from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.frames import arrow_of, is_arrow, is_pandas
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.slice import Slice
 from backfill_assets.writing import Run, Select
-from backfill_assets.writing.arrow import cut
+from backfill_assets.writing.arrow import cut, must_have_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,12 +40,7 @@ def adapted(obj: Any, label: str) -> Any:
         return obj
     if is_pandas(type(obj)) or is_arrow(type(obj)):
         rows = arrow_of(obj, label) if is_pandas(type(obj)) else obj
-        if rows.num_columns == 0:
-            raise SchemaMismatch(
-                f"{label} was left as it was",
-                "the frame has no columns",
-                "Return a frame with the table's columns, also when it holds no rows",
-            )
+        must_have_columns(rows, label)
         return rows
     raise DeclarationError(
         f"{label} cannot be written",

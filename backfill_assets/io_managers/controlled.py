@@ -100,11 +100,10 @@ class RunGate:
         sessions: Sessions,
     ) -> None:
         step = step_of(context)
-        asked: list[Control] = []
-        if controls.require_reason != "never":
-            asked.append(_reason(controls, run, audit, sessions))
-        if target.table.source_days is not None or target.table.source_mutable:
-            asked.append(retention(run, datetime.now(timezone.utc)))
+        asked: list[Control] = [
+            _reason(controls, run, audit, sessions),
+            retention(run, datetime.now(timezone.utc)),
+        ]
         hold: Hold = _nothing
         at_start: Hold = _nothing
         if step is not None and run.lane == "backfill":
@@ -147,10 +146,12 @@ def _nothing() -> None:
 
 def _reason(controls: Controls, run: Run, audit: AuditTable, sessions: Sessions) -> Control:
     def why(slice_: Slice) -> str | None:
-        if run.reason:
-            return None
-        loaded = run.lane == "backfill" and audit.was_loaded(sessions.get(), slice_)
-        return missing_reason(controls.require_reason, run.lane, None, loaded)
+        return missing_reason(
+            controls.require_reason,
+            run.lane,
+            run.reason,
+            lambda: audit.was_loaded(sessions.get(), slice_),
+        )
 
     return why
 

@@ -43,7 +43,7 @@ def kind_of(session: Session, table: Table, column: str, rows: Any) -> SliceKind
         )
     raise DeclarationError(
         f"{table.qualified} cannot be written by partition",
-        f"neither the table nor the rows have a column {column!r}, only {', '.join(map(repr, types)) or 'nothing'}",
+        f"neither the table nor the rows have a column {column!r}, only {', '.join(map(repr, types))}",
         "Correct partition_expr, which takes a column's name and not SQL, or declare partition_kind",
     )
 
@@ -54,9 +54,8 @@ def _types_of(session: Session, table: Table, rows: Any) -> dict[str, str]:
         whole = Slice(table, None, tuple((name, "") for name in table.dimensions))
         query = f"(\n{rows.for_slice(session.spelling, whole)}\n) AS shape"
         found = session.columns_of(query)
-        if (
-            found is None
-        ):  # a query always has columns: let the engine say what it names that is not there
+        if found is None:
+            # a query always has columns: let the engine say what it names that is not there
             session.fetch(f"SELECT * FROM {query} LIMIT 0")
         return found or {}
     if not is_arrow(type(rows)) or rows.num_columns == 0:

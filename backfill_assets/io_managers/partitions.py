@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterInvariantViolationError
 
+from backfill_assets.controls.lanes import PARTITION, RANGE
 from backfill_assets.errors import DeclarationError, SchemaMismatch
 from backfill_assets.io_managers.declaration import (
     columns_by_dimension,
@@ -16,9 +17,11 @@ from backfill_assets.io_managers.declaration import (
     kind_given,
     plain,
 )
+from backfill_assets.partition_keys import is_dynamic
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, SliceKind, Table
 from backfill_assets.window import Window
+from backfill_assets.writing.fit import FAMILY_OF
 
 Context = dg.OutputContext | dg.InputContext
 KindOf = Callable[[Table, str], SliceKind]
@@ -134,7 +137,7 @@ def _existing_keys(context: Context, definition: Any, asset: str) -> Sequence[st
         keys = list(context.asset_partition_keys)
     except Exception as error:
         raise _no_partition(asset, "the run's partition", str(error)) from error
-    for key in () if _is_dynamic(definition) else {*keys[:1], *keys[-1:]}:
+    for key in () if is_dynamic(definition) else {*keys[:1], *keys[-1:]}:
         if not definition.has_partition_key(key):
             raise _no_partition(
                 asset, f"the partition {key!r}", "it lies outside the asset's partitions"
@@ -148,21 +151,8 @@ def _asked_for(context: Context) -> str:
     """Return the partition or range as the run's tags give it."""
     step = context.step_context if isinstance(context, dg.OutputContext) else None
     tags = step.dagster_run.tags if step is not None else {}
-    start, end = (tags.get(f"dagster/asset_partition_range_{edge}") for edge in ("start", "end"))
-    return (
-        f"the partitions {start}...{end}"
-        if start
-        else f"the partition {tags.get('dagster/partition')!r}"
-    )
-
-
-def _is_dynamic(definition: Any) -> bool:
-    """Tell whether keys come from the instance, which Dagster itself asks when it makes the run."""
-    if isinstance(definition, dg.MultiPartitionsDefinition):
-        return any(
-            _is_dynamic(dimension.partitions_def) for dimension in definition.partitions_defs
-        )
-    return isinstance(definition, dg.DynamicPartitionsDefinition)
+    start, end = (tags.get(edge) for edge in RANGE)
+    return f"the partitions {start}...{end}" if start else f"the partition {tags.get(PARTITION)!r}"
 
 
 def _no_partition(asset: str, what: str, why: str) -> DeclarationError:
@@ -175,13 +165,7 @@ def _no_partition(asset: str, what: str, why: str) -> DeclarationError:
 
 def kind_by_family(column: str, family: str, actual: str) -> SliceKind:
     """Return the kind of a slice column whose SQL type is of `family`; refuse what cannot be compared."""
-    kinds: dict[str, SliceKind] = {
-        "date": "date",
-        "timestamp": "timestamp",
-        "timestamptz": "timestamptz",
-        "integer": "int_yyyymmdd",
-        "text": "iso_text",
-    }
+    kinds: dict[str, SliceKind] = {of: kind for kind, of in FAMILY_OF.items()}
     if family not in kinds:
         raise SchemaMismatch(
             f"column {column!r} cannot cut the table into slices",

@@ -11,9 +11,10 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterInvariantViolationError
 
-from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, oldest_end
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.reason import reason_of
 from backfill_assets.errors import DeclarationError
+from backfill_assets.partition_keys import oldest_end
 from backfill_assets.writing.run import Run
 
 STRATEGIES = ("recompute", "replay", "dual-write")

@@ -8,7 +8,7 @@ import dagster as dg
 from pydantic import Field
 
 from backfill_assets.controls.gate import Control
-from backfill_assets.controls.lanes import lane_of, oldest_end
+from backfill_assets.controls.lanes import RANGE, lane_of
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
@@ -17,10 +17,10 @@ from backfill_assets.errors import BackfillError, DeclarationError, MissingTable
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target, schema_of, target_over
-from backfill_assets.operations.previewing import Preview, key_of, preview
+from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
+from backfill_assets.partition_keys import oldest_end, time_dimension
 from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Run, Select
-from backfill_assets.writing.audit import dimensions_of
 
 _SHOWN = 1000
 _BARS = 60
@@ -85,15 +85,8 @@ def previewed(
             target = _target(
                 manager, key, asset, definition, keys, lambda t, c: kind_of(session, t, c, select)
             )
-            loads = {
-                (
-                    load.dimensions,
-                    load.window_start.isoformat() if load.window_start else None,
-                ): load
-                for load in audit.newest(session, target.table, target.slices)
-            }
-            loaded = {(d, w) for d, w in loads}
-            asked = _controls(context, manager, key, definition, keys, target, config, loaded)
+            loads = newest_loads(session, audit, target.table, target.slices)
+            asked = _controls(context, manager, key, definition, keys, target, config, loads)
             return preview(session, target.table, target.slices, select, asked, loads, audit)
     except MissingTable as error:
         raise _cannot(config, error.why, "Load its source first") from error
@@ -107,14 +100,11 @@ def _controls(
     keys: list[str],
     target: Target,
     config: PreviewConfig,
-    loaded: set[tuple[str, str | None]],
+    loads: Loads,
 ) -> list[Control]:
     """Return the controls that such a backfill would meet at each slice."""
     now = datetime.now(timezone.utc)
-    edges = {
-        "dagster/asset_partition_range_start": keys[0],
-        "dagster/asset_partition_range_end": keys[-1],
-    }
+    edges = {RANGE[0]: keys[0], RANGE[1]: keys[-1]}
     lane = lane_of(
         edges, oldest_end(definition, keys), now=now, live_days=manager.controls.live_days
     ).lane
@@ -122,8 +112,9 @@ def _controls(
     run = Run("preview", lane=lane, reason=config.reason or None)
 
     def reason(slice_: Slice) -> str | None:
-        before = (dimensions_of(slice_), key_of(slice_.window)) in loaded
-        return missing_reason(manager.controls.require_reason, lane, run.reason, before)
+        return missing_reason(
+            manager.controls.require_reason, lane, run.reason, lambda: key_of(slice_) in loads
+        )
 
     def pause(_: Slice) -> str | None:
         return paused.why() if lane == "backfill" else None
@@ -179,9 +170,9 @@ def _has(definition: Any, name: str) -> bool:
 
 
 def _time_of(definition: dg.MultiPartitionsDefinition) -> Any:
-    for dimension in definition.partitions_defs:
-        if isinstance(dimension.partitions_def, dg.TimeWindowPartitionsDefinition):
-            return dimension
+    dimension = time_dimension(definition)
+    if dimension is not None:
+        return dimension
     raise DeclarationError(
         "the asset cannot be previewed",
         "neither of its dimensions is time",

@@ -14,9 +14,12 @@ from backfill_assets.engines import Session
 from backfill_assets.engines.sql import listed, qualified
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
-from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable, Load, Select
+from backfill_assets.writing.audit import dimensions_of
 from backfill_assets.writing.fit import resolved
+
+# the newest load of a slice, by `key_of`
+Loads = Mapping[tuple[str, "datetime | None"], Load]
 
 _HISTORY = 200
 
@@ -70,10 +73,10 @@ def preview(
     slices: Sequence[Slice],
     select: Select | None,
     controls: Sequence[Control],
-    loads: Mapping[tuple[str, str | None], Load],
+    loads: Loads,
     audit: AuditTable,
 ) -> Preview:
-    """Return what rewriting `slices` would do; nothing is written. `loads` are the newest by dimensions and window."""
+    """Return what rewriting `slices` would do; nothing is written. `loads` are those of `newest_loads`."""
     spelling, buckets = session.spelling, Buckets.of(slices)
     relation = qualified(spelling, table)
     there = session.columns_of(relation) is not None
@@ -92,7 +95,7 @@ def preview(
             verdict=_verdict(refusals(controls, slice_), rows[number], load),
         )
         for number, slice_ in enumerate(slices)
-        for load in [_last(loads, slice_)]
+        for load in [loads.get(key_of(slice_))]
     ]
     seconds, cost = audit.usual(session, table, _HISTORY)
     wanted = sum(not line.verdict.startswith("refused") for line in lines)
@@ -133,15 +136,17 @@ def _verdict(refused: list[str], rows: int, load: Load | None) -> str:
     return "rewrite" if rows or load else "first load"
 
 
-def _last(loads: Mapping[tuple[str, str | None], Load], slice_: Slice) -> Load | None:
-    from backfill_assets.writing.audit import dimensions_of
+def newest_loads(
+    session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
+) -> Loads:
+    """Return the newest load of each slice that has one."""
+    found = audit.newest(session, table, Buckets.of(slices).whole)
+    return {(load.dimensions, load.window_start): load for load in found}
 
-    return loads.get((dimensions_of(slice_), key_of(slice_.window)))
 
-
-def key_of(window: Window | None) -> str | None:
-    """Return the window's start as the key of its newest load."""
-    return None if window is None else window.start.isoformat()
+def key_of(slice_: Slice) -> tuple[str, datetime | None]:
+    """Return what a slice and its loads have in common: the dimensions and the start of the window."""
+    return dimensions_of(slice_), slice_.window.start if slice_.window else None
 
 
 def _when(load: Load | None) -> str | None:

@@ -32,6 +32,16 @@ def plain(data: pa.Table, whose: str) -> pa.Table:
     return pa.table(fields, names=data.column_names)
 
 
+def must_have_columns(data: pa.Table, whose: str) -> None:
+    """Raise for a frame that has no columns at all: nobody knows what it is empty of."""
+    if data.num_columns == 0:
+        raise SchemaMismatch(
+            f"{whose} was left as it was",
+            "the frame has no columns",
+            "Return a frame with the table's columns, also when it holds no rows",
+        )
+
+
 def untyped(data: pa.Table) -> frozenset[str]:
     """Return the columns that hold no value at all, so that their type says nothing."""
     return frozenset(

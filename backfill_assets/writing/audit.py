@@ -18,6 +18,7 @@ from backfill_assets.engines.sql import instant, listed, qualified, quoted, text
 from backfill_assets.errors import BackfillError, OutcomeUnknown, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
+from backfill_assets.window import Window
 from backfill_assets.writing.making import make
 
 
@@ -115,10 +116,10 @@ class AuditTable:
         return qualified(spelling, Table(name, schema=self.schema))
 
     def _view(self, spelling: Spelling) -> str:
-        columns = ", ".join(
-            f"{_field(spelling, name)} AS {quoted(spelling, name)}" for name in _TYPE_OF
+        return (
+            f"CREATE VIEW IF NOT EXISTS {self.relation(spelling)} AS SELECT {_fields(spelling)}"
+            f" FROM {self.stored(spelling)}"
         )
-        return f"CREATE VIEW IF NOT EXISTS {self.relation(spelling)} AS SELECT {columns} FROM {self.stored(spelling)}"
 
     def _index(self, spelling: Spelling, *names: str) -> str:
         return str(spelling.index).format(
@@ -129,14 +130,18 @@ class AuditTable:
 
     def ensure(self, session: Session) -> None:
         """Make the table if it is not there; say the statements to run where the role may not."""
-        if self in _seen.setdefault(session, set()):
-            return
-        if session.columns_of(self.stored(session.spelling)) is not None:
-            _seen[session].add(self)
+        if self.is_there(session):
             return
         schema, *others = self.definition(session.spelling)
         what = f"the audit table {self.schema}.{self.name} is not there and cannot be made"
         make(session, what, others, schema=schema)
+
+    def is_there(self, session: Session) -> bool:
+        """Tell whether the table has been made; asked until it has."""
+        seen = _seen.setdefault(session, set())
+        if self not in seen and session.columns_of(self.stored(session.spelling)) is not None:
+            seen.add(self)
+        return self in seen
 
     def record(self, session: Session, load: Load) -> None:
         """Insert the row; belongs inside the transaction of the slice."""
@@ -158,7 +163,7 @@ class AuditTable:
         later = session.fetch(
             f"SELECT {_field(spelling, 'run_id')}, source_read_at, {_field(spelling, 'dimensions')}"
             f" FROM {self.stored(spelling)}"
-            f" WHERE {_overlapping(spelling, slice_)} AND source_read_at > {instant(spelling, read_at)}"
+            f" WHERE {_committed(spelling, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
         rivals = ((str(run), at) for run, at, fixed in later if _may_meet(slice_, fixed))
@@ -167,45 +172,39 @@ class AuditTable:
     def was_loaded(self, session: Session, slice_: Slice) -> bool:
         """Tell whether any committed load touched the slice."""
         spelling = session.spelling
-        if session.columns_of(self.stored(spelling)) is None:
+        if not self.is_there(session):
             return False
         found = session.fetch(
             f"SELECT DISTINCT {_field(spelling, 'dimensions')} FROM {self.stored(spelling)}"
-            f" WHERE {_overlapping(spelling, slice_)}"
+            f" WHERE {_committed(spelling, slice_.table, slice_.window)}"
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
 
     def written_by(self, session: Session, runs: Sequence[str], table: Table) -> frozenset[str]:
         """Return the partition keys of `table` that any of `runs` has replaced."""
         spelling = session.spelling
-        if not runs or session.columns_of(self.stored(spelling)) is None:
+        if not runs or not self.is_there(session):
             return frozenset()
         ids = ", ".join(text(spelling, run) for run in runs)
         found = session.fetch(
             f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
-            f" WHERE {names_of(spelling, table)} AND {_field(spelling, 'outcome')} = 'committed'"
-            f" AND {_field(spelling, 'run_id')} IN ({ids})"
+            f" WHERE {_committed(spelling, table)} AND {_field(spelling, 'run_id')} IN ({ids})"
         )
         return frozenset(str(key) for (key,) in found)
 
-    def newest(self, session: Session, table: Table, windows: Sequence[Slice]) -> list[Load]:
-        """Return the newest committed load of each window and dimensions of `table` that touches any of the slices."""
+    def newest(self, session: Session, table: Table, window: Window | None) -> list[Load]:
+        """Return the newest committed load of each window and dimensions of `table` that touches `window`."""
         spelling = session.spelling
-        if session.columns_of(self.stored(spelling)) is None:
+        if not self.is_there(session):
             return []
-        names = ", ".join(quoted(spelling, name) for name in _TYPE_OF)
-        edges = [slice_.window for slice_ in windows if slice_.window is not None]
-        within = ""
-        if edges:
-            start, end = min(w.start for w in edges), max(w.end for w in edges)
-            within = (
-                f" AND (window_start IS NULL OR (window_start < {instant(spelling, end)}"
-                f" AND window_end > {instant(spelling, start)}))"
-            )
+        names = listed(spelling, _TYPE_OF)
+        apart = ", ".join(
+            _field(spelling, name) for name in ("dimensions", "window_start", "window_end")
+        )
         ranked = (
-            f"SELECT {names}, row_number() OVER (PARTITION BY dimensions, window_start, window_end"
-            f" ORDER BY committed_at DESC) AS newest_is_1 FROM {self.relation(spelling)}"
-            f" WHERE {names_of(spelling, table)} AND outcome = 'committed'{within}"
+            f"SELECT {_fields(spelling)}, row_number() OVER (PARTITION BY {apart}"
+            f" ORDER BY {_field(spelling, 'committed_at')} DESC) AS newest_is_1"
+            f" FROM {self.stored(spelling)} WHERE {_committed(spelling, table, window)}"
         )
         found = session.fetch(f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1")
         return [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
@@ -215,11 +214,11 @@ class AuditTable:
     ) -> tuple[list[float] | None, list[float]]:
         """Return seconds and costs of the last loads of `table`, at most `most`; None without any load."""
         spelling = session.spelling
-        if session.columns_of(self.stored(spelling)) is None:
+        if not self.is_there(session):
             return None, []
         found = session.fetch(
-            f"SELECT seconds, cost FROM {self.relation(spelling)} WHERE {names_of(spelling, table)}"
-            f" AND outcome = 'committed' ORDER BY committed_at DESC LIMIT {int(most)}"
+            f"SELECT {_field(spelling, 'seconds')}, {_field(spelling, 'cost')} FROM {self.stored(spelling)}"
+            f" WHERE {_committed(spelling, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
         )
         costs = [float(cost) for _, cost in found if cost is not None]
         return ([float(seconds) for seconds, _ in found] or None), costs
@@ -229,7 +228,7 @@ class AuditTable:
     ) -> Spent:
         """Sum what a backfill (or, without one, a run) has spent, on one table or on all."""
         spelling = session.spelling
-        if session.columns_of(self.stored(spelling)) is None:
+        if not self.is_there(session):
             return Spent()
         whose, value = ("backfill_id", backfill_id) if backfill_id else ("run_id", run_id)
         parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
@@ -244,13 +243,13 @@ class AuditTable:
         )
         return Spent(*(float(value) for value in found))
 
-    def _holding(self, spelling: Spelling, load: Load) -> str:
-        return f"SELECT count(*) FROM {self.stored(spelling)} WHERE audit_id = {text(spelling, load.audit_id)}"
-
     def must_hold(self, session: Session, load: Load) -> None:
         """Raise unless the row is there after the commit: a COMMIT that returns proves nothing."""
         try:
-            found = session.fetch(self._holding(session.spelling, load))
+            found = session.fetch(
+                f"SELECT count(*) FROM {self.stored(session.spelling)}"
+                f" WHERE audit_id = {text(session.spelling, load.audit_id)}"
+            )
         except BackfillError as error:
             raise OutcomeUnknown(
                 f"{load.table_name} {load.partition_key} was replaced, and that could not be confirmed",
@@ -265,14 +264,12 @@ class AuditTable:
             )
 
 
-def _overlapping(spelling: Spelling, slice_: Slice) -> str:
-    parts = [
-        names_of(spelling, slice_.table),
-        f"{_field(spelling, 'outcome')} = 'committed'",
-    ]
-    if slice_.window is not None:
+def _committed(spelling: Spelling, table: Table, window: Window | None = None) -> str:
+    """Return the condition for committed loads of `table`, of those only that touch `window` where one is given."""
+    parts = [names_of(spelling, table), f"{_field(spelling, 'outcome')} = 'committed'"]
+    if window is not None:
         first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
-        start, end = (instant(spelling, edge) for edge in (slice_.window.start, slice_.window.end))
+        start, end = (instant(spelling, edge) for edge in (window.start, window.end))
         parts.append(f"({first} IS NULL OR ({first} < {end} AND {last} > {start}))")
     return " AND ".join(parts)
 
@@ -310,6 +307,11 @@ def _field(spelling: Spelling, name: str) -> str:
         return quoted(spelling, name)
     found = spelling.log_field.format(column="entry", name=name)
     return found if _TYPE_OF[name] == "str" else f"CAST({found} AS {_type(name, spelling)})"
+
+
+def _fields(spelling: Spelling) -> str:
+    """Return every field of `Load` under its name."""
+    return ", ".join(f"{_field(spelling, name)} AS {quoted(spelling, name)}" for name in _TYPE_OF)
 
 
 def _packed(values: dict[str, object]) -> str:

@@ -15,12 +15,13 @@ from backfill_assets.table import SliceKind, Table
 from backfill_assets.writing.making import make
 from backfill_assets.writing.select import Select
 
-_MATCHING_KIND = {
-    "date": ("date",),
-    "timestamp": ("timestamp",),
-    "timestamptz": ("timestamptz",),
-    "int_yyyymmdd": ("integer",),
-    "iso_text": ("text",),
+# the family of types that a column of each kind has
+FAMILY_OF: dict[SliceKind, str] = {
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamptz": "timestamptz",
+    "int_yyyymmdd": "integer",
+    "iso_text": "text",
 }
 _NUMBERS = ("integer", "decimal", "float")
 _CALENDAR = ("date", "timestamp")
@@ -271,7 +272,7 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
         return
     wanted = _key(column.name, spelling)
     actual = next(kind for name, kind in types.items() if _key(name, spelling) == wanted)
-    if family(actual, spelling) not in _MATCHING_KIND[column.kind]:
+    if family(actual, spelling) != FAMILY_OF[column.kind]:
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",
             f"column {column.name!r} is declared to hold {column.kind} and the table holds {actual}",
@@ -300,7 +301,7 @@ def _with_kind(session: Session, slice_: Slice, select: Select) -> Select:
         kind = family(actual, session.spelling)
         if select.on_kind is None and kind in ("date", "timestamp", "timestamptz"):
             return replace(select, on_kind=cast("SliceKind", kind))
-        if select.on_kind is None or kind not in _MATCHING_KIND[select.on_kind]:
+        if select.on_kind is None or kind != FAMILY_OF[select.on_kind]:
             declared = select.on_kind or "a time"
             raise SchemaMismatch(
                 f"{slice_.label} was left as it was",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import listed, predicate, qualified, quoted, text
 from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
@@ -30,13 +30,30 @@ def facts_of_stage(session: Session, slice_: Slice, found: Fit, stage: str) -> F
     refuse_lossy(session, slice_, found, stage)
     spelling, rows = session.spelling, found.select(session.spelling, stage)
     belonging = f"count(CASE WHEN {predicate(spelling, slice_)} THEN 1 END)"
-    total, inside, checksum = session.fetch(
-        f"SELECT count(*), {belonging}, {_checksum(session, found)} FROM ({rows}) AS staged"
+    key = slice_.table.unique_key
+    keyed = (
+        f"count(coalesce({', '.join(_present(spelling, name) for name in key)}))"
+        if key
+        else "count(*)"
+    )
+    total, inside, with_key, checksum = session.fetch(
+        f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)} FROM ({rows}) AS staged"
     )[0]
     if inside < total:
         raise _strangers(session, slice_, rows, total, total - inside)
+    if with_key < total:
+        raise BadRows(
+            f"{slice_.label} was left as it was",
+            f"{total - with_key} rows have no value in the unique key ({', '.join(key)})",
+            "Give every row a key in the transform, or leave such rows out",
+        )
     _refuse_duplicates(session, slice_, rows)
     return Facts(int(total), str(checksum))
+
+
+def _present(spelling: Spelling, name: str) -> str:
+    """Return 1 where a column has a value, and nothing where it has none."""
+    return f"CASE WHEN {quoted(spelling, name)} IS NOT NULL THEN 1 END"
 
 
 def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: int) -> BadRows:
@@ -137,14 +154,6 @@ def _refuse_duplicates(session: Session, slice_: Slice, rows: str) -> None:
         return
     spelling = session.spelling
     keys = listed(spelling, slice_.table.unique_key)
-    absent = " AND ".join(f"{quoted(spelling, name)} IS NULL" for name in slice_.table.unique_key)
-    without = session.fetch(f"SELECT count(*) FROM ({rows}) AS staged WHERE {absent}")[0][0]
-    if without:
-        raise BadRows(
-            f"{slice_.label} was left as it was",
-            f"{without} rows have no value in the unique key ({', '.join(slice_.table.unique_key)})",
-            "Give every row a key in the transform, or leave such rows out",
-        )
     twice = f"SELECT {keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
     found = session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0]
     if found:

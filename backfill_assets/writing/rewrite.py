@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Union
 
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import listed, predicate, qualified
-from backfill_assets.errors import BackfillError, SchemaMismatch, StaleSource
+from backfill_assets.errors import BackfillError, StaleSource
 from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
 from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
@@ -35,8 +35,9 @@ def rewrite(
 ) -> Load:
     """Replace the rows of `slice_` by `rows` and return the audit row of it.
 
-    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and no audit row
-    is written; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it was read is read again.
+    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and no audit
+    row is written; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it
+    was read is read again.
     """
     audit.ensure(session)
     for read in range(1, _READS + 1):
@@ -93,12 +94,7 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
             query = resolved(session, slice_, rows).for_slice(session.spelling, slice_)
             yield Stage(session.stage_select(name, query))
         else:
-            if rows.num_columns == 0:
-                raise SchemaMismatch(
-                    f"{slice_.label} was left as it was",
-                    "the frame has no columns",
-                    "Return a frame with the table's columns, also when it holds no rows",
-                )
+            arrow.must_have_columns(rows, slice_.label)
             # engines rename twins, so they have to be found here
             by_key(rows.column_names, session.spelling, f"the rows for {slice_.label}")
             data = arrow.plain(rows, slice_.label)

@@ -21,8 +21,8 @@ class Select:
     `on` names the column of the source (`event_at`, or `alias.event_at`) that the window is compared with,
     so that one day reads one day of the source; its kind and zone are `on_kind` and `on_zone`. Without `on_kind` the
     column's type tells (a date, a timestamp with or without a zone; integers and text have to be declared), and an
-    instant is assumed where the query cannot be read; without `on_zone` it is the table's zone. The condition goes into the outermost WHERE, or wherever the text says `{window}`. Without `on`
-    the slice column of the result is compared instead, which is right and may read all of the source.
+    instant is assumed where the query cannot be read; without `on_zone` it is the table's zone. The condition goes
+    into the outermost WHERE, or wherever the text says `{window}`. Without `on` the slice column of the result is compared instead, which is right and may read all of the source.
     """
 
     sql: str
@@ -72,16 +72,13 @@ class Select:
             tree = sqlglot.parse_one(marked, read=spelling.dialect)
         except SqlglotError:
             return None
-        place = tree.find(exp.Column) if PLACE in self.sql else None
-        if PLACE in self.sql:
-            place = next((c for c in tree.find_all(exp.Column) if c.name == _MARK), None)
-        chosen = place.find_ancestor(exp.Select) if place is not None else tree
+        mark = next((c for c in tree.find_all(exp.Column) if c.name == _MARK), None)
+        chosen = mark.find_ancestor(exp.Select) if mark is not None else tree
         if not isinstance(chosen, exp.Select):
             return None
-        sources, ctes = (
-            chosen.args.get("from_") or chosen.args.get("from"),
-            tree.args.get("with_") or tree.args.get("with"),
-        )
+        # sqlglot has renamed both
+        sources = chosen.args.get("from_") or chosen.args.get("from")
+        ctes = tree.args.get("with_") or tree.args.get("with")
         if sources is None:
             return None
         alias, source = self._source_column("UTC")

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta, timezone
 import dagster as dg
 import pytest
 
-from backfill_assets.controls.lanes import end_by_name, lane_of, oldest_end
+from backfill_assets.controls.lanes import lane_of
 from backfill_assets.errors import DeclarationError
+from backfill_assets.partition_keys import end_by_name, oldest_end
 
 NOW = datetime(2026, 5, 12, 9, 30, tzinfo=timezone.utc)
 
