@@ -8,7 +8,15 @@ import os
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from backfill_assets.errors import DeclarationError, without_secrets
 
@@ -94,11 +102,13 @@ class Settings(BaseModel):
         description="JSON for the tag dagster-k8s/config of backfill runs: their node pool, limits and so on.",
     )
 
-    @field_validator("warehouse_url", "lane_warehouse_url")
+    @field_validator("warehouse_url", "lane_warehouse_url", "celery_broker")
     @classmethod
-    def _has_a_scheme(cls, value: str | None) -> str | None:
+    def _has_a_scheme(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and "://" not in value:
-            raise ValueError("is no URL; write for example duckdb:///warehouse.duckdb")
+            broker = info.field_name == "celery_broker"
+            example = "redis://host:6379/0" if broker else "duckdb:///warehouse.duckdb"
+            raise ValueError(f"is no URL; write for example {example}")
         return value
 
     @field_validator("on_failure")
@@ -106,13 +116,6 @@ class Settings(BaseModel):
     def _after_some(cls, value: str | int) -> str | int:
         if isinstance(value, int) and value < 1:
             raise ValueError("should be pause, continue or a number of failures from 1 on")
-        return value
-
-    @field_validator("celery_broker")
-    @classmethod
-    def _broker_has_a_scheme(cls, value: str | None) -> str | None:
-        if value is not None and "://" not in value:
-            raise ValueError("is no URL; write for example redis://host:6379/0")
         return value
 
     @property

@@ -6,9 +6,12 @@ repetition waits in the queue until the pause ends.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
+
+from backfill_assets.controls.gate import Held
 
 HELD = "held"
 _RETRIES = "dagster/max_retries"
@@ -21,12 +24,17 @@ def is_held(run: dg.DagsterRun) -> bool:
     return run.tags.get(HELD) == "yes"
 
 
-def mark_held(instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-    """Let the daemon put the run back into the queue once it has ended."""
-    own = run.tags.get(_RETRIES)
-    instance.add_run_tags(
-        run.run_id, {HELD: "yes", _RETRIES: _ALWAYS, **({_OWN_RETRIES: own} if own else {})}
-    )
+@contextlib.contextmanager
+def marking_held(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[None]:
+    """Mark the run where a pause stops it in the body, so that the daemon puts it back into the queue."""
+    try:
+        yield
+    except Held:
+        own = run.tags.get(_RETRIES)
+        instance.add_run_tags(
+            run.run_id, {HELD: "yes", _RETRIES: _ALWAYS, **({_OWN_RETRIES: own} if own else {})}
+        )
+        raise
 
 
 def unmarked(tags: Mapping[str, str], retries: int) -> dict[str, str]:

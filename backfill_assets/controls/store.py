@@ -49,7 +49,7 @@ class Store:
         try:
             return self._storage.get_cursor_values({key}).get(key)
         except Exception as error:
-            raise _unreadable(name, f"{type(error).__name__}: {error}") from error
+            raise unreadable(name, f"{type(error).__name__}: {error}") from error
 
     def _swap(self, name: str, old: str | None, new: str) -> bool:
         """Write `new` if the document still is `old`; the storage has no public way to do so in one step."""
@@ -74,15 +74,16 @@ def _parsed(name: str, text: str | None) -> Document:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise _unreadable(name, str(error)) from error
+        raise unreadable(name, str(error)) from error
     if not isinstance(found, Mapping):
-        raise _unreadable(name, "it is no document")
+        raise unreadable(name, "it is no document")
     return dict(found)
 
 
-def _unreadable(name: str, why: str) -> Unreachable:
+def unreadable(name: str, why: str) -> Unreachable:
+    """Return the error of a document that cannot be read, or holds something else."""
     return Unreachable(
         f"the {name} cannot be read from Dagster's storage",
         why,
-        "Bring that storage back; until then backfills count as paused",
+        "Bring it back, or repair what is stored; until then backfills count as paused",
     )

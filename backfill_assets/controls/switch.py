@@ -15,8 +15,8 @@ from weakref import WeakKeyDictionary
 
 import dagster as dg
 
-from backfill_assets.controls.store import Document, Store
-from backfill_assets.errors import BackfillError, DeclarationError, Unreachable
+from backfill_assets.controls.store import Change, Document, Store, unreadable
+from backfill_assets.errors import BackfillError, DeclarationError
 
 DOCUMENT = "switch"
 ASSET = dg.AssetKey("backfill_switch")
@@ -116,8 +116,7 @@ class Switch:
                 )
             return _with(document, [*there.values(), wanted], _line("paused", wanted, moment))
 
-        _recent.pop(self._instance, None)
-        self._store.change(DOCUMENT, add)
+        self._change(add)
         self._show("paused", wanted, moment)
         return wanted
 
@@ -141,10 +140,14 @@ class Switch:
                 )
             return _with(document, left, _line("resumed", ended, moment))
 
-        _recent.pop(self._instance, None)
-        document = self._store.change(DOCUMENT, remove)
+        document = self._change(remove)
         self._show("resumed", ended, moment)
         return _pauses(document)
+
+    def _change(self, change: Change) -> Document:
+        document = self._store.change(DOCUMENT, change)
+        _recent.pop(self._instance, None)  # whoever asks next in this process sees the change
+        return document
 
     def history(self) -> list[dict[str, str]]:
         """Return who paused and resumed what, newest first."""
@@ -195,11 +198,8 @@ def _pauses(document: Document) -> list[Pause]:
             for one in document.get("on", [])
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unreachable(
-            f"the {DOCUMENT} of backfills cannot be read",
-            f"what is stored is none ({type(error).__name__}: {error})",
-            "Until it is repaired, backfills count as paused",
-        ) from error
+        why = f"what is stored is none ({type(error).__name__}: {error})"
+        raise unreadable(DOCUMENT, why) from error
     return sorted(found, key=lambda pause: pause.since)
 
 

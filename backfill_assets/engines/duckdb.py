@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from backfill_assets.engines.duckdb_errors import is_ambiguous, told
 from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
@@ -22,11 +23,8 @@ from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
     BackfillError,
-    BadRows,
     DeclarationError,
     MissingTable,
-    SchemaMismatch,
-    SliceBusy,
     Unreachable,
     WarehouseBusy,
     WriteFailed,
@@ -66,9 +64,6 @@ _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
 _CONNECT_POLL_SECONDS = 0.2
 _TELL_SECONDS = 5.0
-_AMBIGUOUS = "Ambiguous reference to catalog or schema"
-# in the operating system's words; a path may hold shorter ones
-_FULL = "No space left on device"
 # from here on several threads are worth waking: DuckDB shares out row groups of 122,880 rows
 _WIDE_ROWS = 500_000
 _WIDE_BYTES = 2**30
@@ -135,7 +130,6 @@ class DuckDBSession(Transactions):
         self._transactions = 0
         self._frames: set[str] = set()
         self._asked_at = 0.0
-        self._renamed = False
 
     def open(self) -> None:
         """Take a turn, then connect: DuckDB itself must never find two of us at the file."""
@@ -247,10 +241,6 @@ class DuckDBSession(Transactions):
     def clock(self) -> datetime:
         return datetime.now(timezone.utc)
 
-    def _left(self, began: float) -> float:
-        """Return what is left of the wait for a connection: the turn's wait counts too."""
-        return self._engine.wait_seconds - (began - self._asked_at)
-
     @property
     def _open_connection(self) -> duckdb.DuckDBPyConnection:
         if self._file is None:
@@ -260,21 +250,22 @@ class DuckDBSession(Transactions):
         return self._file.connection
 
     def _connect(self) -> OpenFile:
-        """Connect; a program that does not take turns is waited for as long as one that does."""
+        """Connect; a program that takes no turns is waited for too, and the wait for the turn counts with it."""
         import duckdb
 
+        until = self._asked_at + self._engine.wait_seconds
         began = told_at = time.monotonic()
         while True:
             try:
                 return OpenFile(self._engine.file, self._engine.settings, read_only=self._read_only)
             except duckdb.Error as error:
-                told, now = self._told(error), time.monotonic()
-                if not isinstance(told, WarehouseBusy) or now - began > self._left(began):
-                    raise told from shown_cause(error)
+                ours, now = self._told(error), time.monotonic()
+                if not isinstance(ours, WarehouseBusy) or now > until:
+                    raise ours from shown_cause(error)
                 if now - told_at > _TELL_SECONDS:
                     told_at = now
                     self._report(
-                        f"Waiting for {self._engine.file.name} since {now - began:.0f} s: {told.why}."
+                        f"Waiting for {self._engine.file.name} since {now - began:.0f} s: {ours.why}."
                     )
             time.sleep(_CONNECT_POLL_SECONDS)
 
@@ -285,17 +276,14 @@ class DuckDBSession(Transactions):
             with self._limited():
                 return run()
         except duckdb.Error as error:
-            if (
-                _AMBIGUOUS in str(error)
-                and self._file is not None
-                and self._file.is_ours
-                and not self._renamed
-            ):
-                self._renamed = True
-                self._file.rename()
+            if is_ambiguous(error) and self._file is not None and self._file.rename():
                 return self._guarded(run)
-            self._doomed = self._doomed or self._told(error)
-            raise self._told(error) from shown_cause(error)
+            ours = self._told(error)
+            self._doomed = self._doomed or ours
+            raise ours from shown_cause(error)
+
+    def _told(self, error: Exception) -> BackfillError:
+        return told(error, self._engine.file, self._engine.statement_limit)
 
     @contextlib.contextmanager
     def _limited(self) -> Generator[None, None, None]:
@@ -309,79 +297,6 @@ class DuckDBSession(Transactions):
             yield
         finally:
             timer.cancel()
-
-    def _told(self, error: Exception) -> BackfillError:
-        """Say a DuckDB error as a sentence of ours."""
-        import duckdb
-
-        said = str(error).split("\n")[0]
-        file = self._engine.file.name
-        if isinstance(error, duckdb.InterruptException):
-            return WriteFailed(
-                f"a statement on {file} was stopped, and the slice is as it was",
-                f"it took longer than the {self._engine.statement_limit:g} s of statement_timeout",
-                "Raise statement_timeout in the warehouse URL, or cut the slice smaller",
-            )
-        if isinstance(error, duckdb.ConnectionException) and "different configuration" in said:
-            return Unreachable(
-                f"{file} could not be opened, so nothing was changed",
-                "this very process has it open, with settings of its own",
-                "Close that connection first, or open it there without config",
-            )
-        if isinstance(error, duckdb.IOException) and "Could not set lock on file" in said:
-            return WarehouseBusy(
-                f"{file} could not be opened, so nothing was changed",
-                f"another program holds it ({said})",
-                "Close that program (or let it take turns through the lock file beside it) and launch this again",
-            )
-        if isinstance(error, duckdb.OutOfMemoryException) and _FULL not in said:
-            return WriteFailed(
-                f"{file} could not be written, and the slice is as it was",
-                f"DuckDB has no memory left for it ({said})",
-                "Raise memory_limit in the warehouse URL, or cut the slice smaller",
-            )
-        if _FULL in said.replace(str(self._engine.file.absolute()), ""):
-            return WriteFailed(
-                f"{file} could not be written, and the slice is as it was",
-                f"the disk is full ({said})",
-                "Free some space, then launch this partition again",
-            )
-        nothing_there = isinstance(error, duckdb.IOException) and "database does not exist" in said
-        if nothing_there or isinstance(error, (duckdb.CatalogException, duckdb.BinderException)):
-            return MissingTable(
-                f"a statement on {file} names something that is not there",
-                said,
-                "Load the table or correct the name, then launch this again",
-            )
-        if isinstance(error, duckdb.ConstraintException):
-            return BadRows(
-                "the rows break a constraint of the table, and the slice is as it was",
-                said,
-                "Correct the rows or the constraint",
-            )
-        if isinstance(error, (duckdb.ConversionException, duckdb.OutOfRangeException)):
-            return SchemaMismatch(
-                "a value does not fit its column, and the slice is as it was",
-                said,
-                "Correct the value or change the column's type",
-            )
-        if isinstance(error, duckdb.TransactionException) and "onflict" in said:
-            return SliceBusy(
-                f"a slice in {file} is being written by another connection, so nothing was changed",
-                said,
-                "Let that writer finish, then launch this partition again",
-            )
-        if isinstance(error, duckdb.IOException):
-            return Unreachable(
-                f"{file} could not be opened or read",
-                said,
-                "Check the path, its folder and their rights",
-            )
-        return WriteFailed(
-            f"{file} refused a statement, and the slice is as it was",
-            said,
-            "Correct what it names, then launch this again",
-        )
 
 
 def _is_number(text: str) -> bool:

@@ -34,7 +34,7 @@ class OpenFile:
         self._path, self._read_only = str(file).replace("'", "''"), read_only
         self._attached = True
         self._widened = "threads" in settings
-        self._narrow_again = False
+        self._narrow_again = self._renamed = False
         self.connection = _instance(file, settings).cursor()
         try:
             self._attach()
@@ -51,16 +51,23 @@ class OpenFile:
             self.connection.close()
             raise
 
-    def rename(self) -> None:
-        """Attach the file by another name, where its own is that of a schema and DuckDB cannot tell them apart."""
+    def rename(self) -> bool:
+        """Attach the file by another name, where its own is that of a schema and DuckDB cannot tell them apart.
+
+        Return False where that was done before, or is not ours to do.
+        """
         import duckdb
 
+        if self._renamed or not self.is_ours:
+            return False
+        self._renamed = True
         with contextlib.suppress(duckdb.TransactionException):
             self.connection.execute("ROLLBACK")
         self.connection.execute("USE memory")
         self.connection.execute(f"DETACH {_quoted(self._name)}")
         self._name = f"{self._name}_db"
         self._attach()
+        return True
 
     def _attach(self) -> None:
         mode = " (READ_ONLY)" if self._read_only else ""

@@ -53,8 +53,7 @@ class FileQueue:
             # only a courtesy to those who wait; a full disk may be read
             with contextlib.suppress(OSError):
                 note = {"pid": os.getpid(), "who": who, "since": time.time()}
-                with open(self._holder, "wb", buffering=0) as file:
-                    file.write(json.dumps(note).encode())
+                self._holder.write_bytes(json.dumps(note).encode())
             yield
         finally:
             # whoever holds the lock next may leave no note, and must not be taken for us

@@ -155,9 +155,8 @@ class PostgresSession(Transactions):
                 client_encoding="utf8",
             )
         except psycopg.Error as error:
-            raise unreachable(
-                error, self._engine.shown
-            ) from None  # its text may show a piece of a password
+            # its text may show a piece of a password
+            raise unreachable(error, self._engine.shown) from None
         settings = {**_SETTINGS, "lock_timeout": str(_milliseconds(self._engine.wait_seconds))}
         if self._engine.statement_limit is not None:
             settings["statement_timeout"] = str(_milliseconds(self._engine.statement_limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
 from datetime import datetime, timezone
 from typing import Any, Literal
 
@@ -10,8 +10,8 @@ import dagster as dg
 from pydantic import Field
 
 from backfill_assets.controls.budget import Budget, within_budget
-from backfill_assets.controls.gate import Control, Gate, Held, Hold
-from backfill_assets.controls.held import mark_held
+from backfill_assets.controls.gate import Control, Gate, Hold
+from backfill_assets.controls.held import marking_held
 from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
@@ -84,7 +84,8 @@ def before_anything(
         tables = [key.to_user_string() for key in run.asset_selection or ()]
         paused = Paused(instance, tables, run.tags.get(BACKFILL))
         gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)
-        _marked(instance, run, lambda: gate.wait(f"run {run.run_id[:8]}"))
+        with marking_held(instance, run):
+            gate.wait(f"run {run.run_id[:8]}")
 
 
 class RunGate:
@@ -127,17 +128,18 @@ class RunGate:
 
     def wait(self, slice_: Slice) -> None:
         """Return when nothing holds the run; raise `Held` when something still does after the wait."""
-        self._marking(lambda: self._gate.wait(slice_.label))
+        with self._marking():
+            self._gate.wait(slice_.label)
 
     def ask(self, slice_: Slice, *, under_way: bool) -> None:
         """Return when the slice may be rewritten; raise `Refused` in words when it may not."""
-        self._marking(lambda: self._gate.ask(slice_, under_way=under_way))
+        with self._marking():
+            self._gate.ask(slice_, under_way=under_way)
 
-    def _marking(self, ask: Callable[[], None]) -> None:
+    def _marking(self) -> contextlib.AbstractContextManager[None]:
         if self._step is None:
-            ask()
-        else:
-            _marked(self._step.instance, self._step.dagster_run, ask)
+            return contextlib.nullcontext()
+        return marking_held(self._step.instance, self._step.dagster_run)
 
 
 def _nothing() -> None:
@@ -154,12 +156,3 @@ def _reason(controls: Controls, run: Run, audit: AuditTable, sessions: Sessions)
         )
 
     return why
-
-
-def _marked(instance: dg.DagsterInstance, run: dg.DagsterRun, ask: Callable[[], None]) -> None:
-    """Mark a run that a pause has stopped, so that the circuit breaker does not take it for a failure."""
-    try:
-        ask()
-    except Held:
-        mark_held(instance, run)
-        raise

@@ -58,7 +58,6 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     audit_schema: str = Field(
         default="backfill", description="The schema of the audit table load_audit."
     )
-
     lane_url: str | None = Field(
         default=None,
         description="The same warehouse by another door, for runs of the backfill lane: a role, warehouse or limits of its own.",
@@ -75,9 +74,7 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         chosen = settings()
         for given in (chosen.warehouse_url, chosen.lane_warehouse_url):
             if given is not None:
-                open_engine(
-                    given
-                )  # refuses a URL that no engine understands, here and not in a run
+                open_engine(given)  # a URL that no engine understands is refused here, not in a run
 
         def url(field: str) -> Any:
             return dg.EnvVar(variable(field)) if is_set(field) else getattr(chosen, field)

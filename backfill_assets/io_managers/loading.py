@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -29,30 +31,31 @@ def load(
             "only pandas.DataFrame, pyarrow.Table and Relation are known",
             "Annotate it with one of them",
         )
-    try:
+    with _upstream_first(context.name):
         target = _target(context, sessions, schema)
         sql = _query(context, target, spelling)
         if wanted is Relation:
             return Relation(sql)
-        if not target.slices:  # nothing was asked for, whether or not anything was ever loaded
-            return _none_of(sessions, sql, wanted)
-        table = sessions.get().fetch_arrow(sql)
+        try:
+            table = sessions.get().fetch_arrow(sql)
+        except MissingTable:
+            if target.slices:
+                raise
+            return _nothing(wanted)  # nothing was asked for, and nothing was ever loaded
+    return table if is_arrow(wanted) else table.to_pandas()
+
+
+@contextlib.contextmanager
+def _upstream_first(name: str) -> Iterator[None]:
+    """Say of a table that is not there yet what to do about it."""
+    try:
+        yield
     except MissingTable as error:
         raise MissingTable(
-            f"the input {context.name!r} could not be read",
+            f"the input {name!r} could not be read",
             error.why,
             "Materialize the upstream asset first",
         ) from error
-    return table if is_arrow(wanted) else table.to_pandas()
-
-
-def _none_of(sessions: Sessions, sql: str, wanted: Any) -> Any:
-    """Return no rows, with the table's columns where it is there."""
-    try:
-        table = sessions.get().fetch_arrow(sql)
-    except MissingTable:
-        return _nothing(wanted)
-    return table if is_arrow(wanted) else table.to_pandas()
 
 
 def _target(context: dg.InputContext, sessions: Sessions, schema: str | None) -> Target:
