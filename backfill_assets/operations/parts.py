@@ -5,10 +5,10 @@ from __future__ import annotations
 import dagster as dg
 
 from backfill_assets.controls.alerts import must_be_usable
-from backfill_assets.controls.jobs import pause_backfills, raise_budget_job, resume_backfills
-from backfill_assets.controls.sensors import backfill_circuit_breaker
 from backfill_assets.controls.switch import ASSET
+from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.operations.preview import preview_job
+from backfill_assets.operations.sensors import backfill_circuit_breaker
 from backfill_assets.settings import settings
 
 SWITCH = dg.AssetSpec(

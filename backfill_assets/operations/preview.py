@@ -12,11 +12,12 @@ from backfill_assets.controls.lanes import RANGE, lane_of
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
-from backfill_assets.controls.switch import same_table
-from backfill_assets.errors import BackfillError, DeclarationError, MissingTable
+from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target, schema_of, target_over
+from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.operations.location import asset_named
 from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
 from backfill_assets.partition_keys import oldest_end, time_dimension
 from backfill_assets.slice import Slice
@@ -45,11 +46,9 @@ def preview_job(io_manager_key: str = "io_manager") -> dg.JobDefinition:
     )
     def preview_backfill_op(context: dg.OpExecutionContext, config: PreviewConfig) -> dict:
         """Write nothing: look at each partition of the range."""
-        try:
+        with as_failure():
             manager: Any = getattr(context.resources, io_manager_key)
             found = previewed(context, manager, config)
-        except BackfillError as error:
-            raise dg.Failure(str(error), allow_retries=False) from None
         context.log.info(_summary(found, config) + forgotten_pauses(context.instance))
         context.add_output_metadata(_metadata(found, config))
         return found.as_json()
@@ -71,7 +70,12 @@ def previewed(
     context: dg.OpExecutionContext, manager: DeleteInsertIOManager, config: PreviewConfig
 ) -> Preview:
     """Return the preview of a range of an asset of the location."""
-    key, asset = _asset(context, config.table)
+    key, asset = asset_named(
+        context.repository_def,
+        config.table,
+        f"{config.table!r} cannot be previewed",
+        lambda asset: asset.is_executable,
+    )
     definition: Any = asset.partitions_def
     if definition is None:
         raise _cannot(
@@ -120,23 +124,6 @@ def _controls(
         return paused.why() if lane == "backfill" else None
 
     return [reason, pause, retention(run, now)]
-
-
-def _asset(context: dg.OpExecutionContext, table: str) -> tuple[dg.AssetKey, dg.AssetsDefinition]:
-    wanted = same_table(table)
-    for key, asset in context.repository_def.assets_defs_by_key.items():
-        metadata = asset.metadata_by_key.get(key, {})
-        schema, name = metadata.get("schema"), metadata.get("table")
-        names = {same_table(key.to_user_string())}
-        if name:
-            names.add(same_table(f"{schema}.{name}" if schema else str(name)))
-        if wanted in names and asset.is_executable:
-            return key, asset
-    raise DeclarationError(
-        f"{table!r} cannot be previewed",
-        "no asset of this location has that key or writes that table",
-        "Write it as schema.table or as the asset's key",
-    )
 
 
 def _keys(definition: Any, config: PreviewConfig) -> list[str]:

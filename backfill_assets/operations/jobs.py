@@ -1,13 +1,13 @@
 """Jobs for people: pause and resume backfills, raise a budget. From the launchpad, or `dagster job launch`."""
 
-from collections.abc import Callable
-
 import dagster as dg
 from pydantic import Field
 
 from backfill_assets.controls.budget import Budget, raise_budget
-from backfill_assets.controls.switch import Scope, Switch, same_table
-from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.errors import DeclarationError
+from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.operations.location import asset_named
 
 
 class SwitchConfig(dg.Config):
@@ -43,41 +43,32 @@ class BudgetConfig(dg.Config):
 @dg.op
 def pause_backfills_op(context: dg.OpExecutionContext, config: SwitchConfig) -> None:
     """Pause backfills: running slices finish, nothing new starts, live runs are untouched."""
-
-    def pause() -> None:
+    with as_failure():
         _must_exist(context, config.table, config.backfill)
         made = Switch(context.instance).pause(config.scope, config.reason, config.by)
         context.log.info(f"From now on: {made.told(made.since)}.")
-
-    _in_a_sentence(pause)
 
 
 @dg.op
 def resume_backfills_op(context: dg.OpExecutionContext, config: SwitchConfig) -> None:
     """End exactly the pause of this scope; others stay on, and are told."""
-
-    def resume() -> None:
+    with as_failure():
         left = Switch(context.instance).resume(config.scope, config.reason, config.by)
         still = "; ".join(pause.told(pause.since) for pause in left)
         context.log.info(
             f"{config.scope.name} goes on. {f'Still on: {still}.' if still else 'No pause is left.'}"
         )
 
-    _in_a_sentence(resume)
-
 
 @dg.op
 def raise_budget_op(context: dg.OpExecutionContext, config: BudgetConfig) -> None:
     """Let a backfill spend up to these caps in all."""
-
-    def more() -> None:
+    with as_failure():
         _must_exist(context, None, config.backfill)
         caps = config.model_dump(exclude={"backfill", "reason", "by"})
         budget = Budget.of({name: cap for name, cap in caps.items() if cap is not None})
         raise_budget(context.instance, config.backfill, budget, config.by, config.reason)
         context.log.info(f"Backfill {config.backfill} may spend {budget.told}.")
-
-    _in_a_sentence(more)
 
 
 # quick, and with one step: a process for it would only delay the pause
@@ -104,33 +95,11 @@ def raise_budget_job() -> None:
 
 def _must_exist(context: dg.OpExecutionContext, table: str | None, backfill: str | None) -> None:
     """Raise when no asset of the location is that table, or the instance has no such backfill."""
-    if table is not None and same_table(table) not in _tables(context):
-        raise DeclarationError(
-            f"{table!r} was not switched",
-            "no asset of this location has that key or writes that table",
-            "Write it as schema.table or as the asset's key",
-        )
+    if table is not None:
+        asset_named(context.repository_def, table, f"{table!r} was not switched")
     if backfill is not None and context.instance.get_backfill(backfill) is None:
         raise DeclarationError(
             f"backfill {backfill!r} was not changed",
             "there is no backfill with that id",
             "Copy the id from the backfill's page",
         )
-
-
-def _tables(context: dg.OpExecutionContext) -> set[str]:
-    found: set[str] = set()
-    for key, asset in context.repository_def.assets_defs_by_key.items():
-        metadata = asset.metadata_by_key.get(key, {})
-        found.add(same_table(key.to_user_string()))
-        parts = [str(metadata[part]) for part in ("schema", "table") if metadata.get(part)]
-        if parts:
-            found.add(same_table(".".join(parts)))
-    return found
-
-
-def _in_a_sentence(do: Callable[[], None]) -> None:
-    try:
-        do()
-    except BackfillError as error:
-        raise dg.Failure(str(error), allow_retries=False) from error
