@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, get_args
 
+from backfill_assets.closed_days import is_closed, must_be_rules
 from backfill_assets.errors import DeclarationError
+from backfill_assets.expectations import (
+    RESERVED,
+    Expectation,
+    NoRows,
+    Severity,
+    Source,
+    from_plain,
+    source_from,
+)
 from backfill_assets.window import Window, zone_named
 
 SliceKind = Literal["date", "timestamp", "timestamptz", "int_yyyymmdd", "iso_text"]
@@ -107,6 +117,11 @@ class Table:
     `source_days`: for how many days after a window its source still holds it (and, where `source_mutable` says
     that the source is changed in place, may be trusted); None for ever, or, if it is mutable, not at all.
     `source_history`: `snapshot` or `cdc` where the source's old states are kept, so that any window can be rewritten.
+    `source`: the rows that the table is made from, which counts, totals and late rows are compared with.
+    `expects`: what is compared before a commit and after it (`RowCount`, `Totals`, `NoRows`).
+    `duplicate_keys`: whether twins of the unique key `block` a slice or only `warn`.
+    `closed`: rules for days without rows (`sunday`, `holidays:US`, `exchange:XNYS`), beside those that
+    `allow_empty` names. `hours`: the local hours of a day, first and last excluded, each of which has rows: `(8, 20)`.
     """
 
     name: str
@@ -123,6 +138,11 @@ class Table:
     source_days: int | None = None
     source_mutable: bool = False
     source_history: SourceHistory | None = None
+    source: Source | None = None
+    expects: tuple[Expectation, ...] = ()
+    duplicate_keys: Severity = "block"
+    closed: tuple[str, ...] = ()
+    hours: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         _set(self, "unique_key", _names(self.unique_key, "unique key"))
@@ -155,9 +175,36 @@ class Table:
             )
         if not isinstance(self.allow_empty, bool):
             _set(self, "allow_empty", _days(self.allow_empty, self))
+        self._check_expectations()
         if self.columns is not None:
             _set(self, "columns", dict(self.columns))
             self._refuse_undeclared(self.columns)
+
+    def _check_expectations(self) -> None:
+        _set(self, "source", source_from(self.source))
+        _set(self, "expects", tuple(from_plain(given) for given in self.expects))
+        _set(self, "closed", _names(self.closed, "rule for days without rows"))
+        must_be_rules(self.closed)
+        if self.duplicate_keys not in get_args(Severity):
+            raise self._wrong(
+                f"cannot treat duplicate keys as {self.duplicate_keys!r}", "Give 'block' or 'warn'"
+            )
+        names = [rule.name for rule in self.expects]
+        for name in names:
+            if name not in RESERVED and names.count(name) > 1:
+                raise self._wrong(f"has two rules called {name}", "Give each a name of its own")
+        if self.source is None and any(_needs_source(rule) for rule in self.expects):
+            raise self._wrong(
+                "compares with its source and declares none",
+                "Add source=Source('schema.table', on='the_time_column')",
+            )
+        if self.hours is not None:
+            first, last = _set_hours(self)
+            if not 0 <= first < last <= 24:
+                raise self._wrong(
+                    f"cannot have rows from {first} to {last} o'clock",
+                    "Give hours as two numbers from 0 to 24, the first one smaller",
+                )
 
     def _split_name(self) -> None:
         parts = self.name.split(".")
@@ -193,11 +240,37 @@ class Table:
         return self.allow_empty is True or self.empty_is_expected(window)
 
     def empty_is_expected(self, window: Window | None) -> bool:
-        """Tell whether `allow_empty` names the days of `window`, so that even rows that are there may go."""
-        if isinstance(self.allow_empty, bool) or window is None:
+        """Tell whether `allow_empty` or `closed` names the days of `window`, so that even rows that are there may go."""
+        if window is None:
             return False
         zone = self.slice_column.zone if self.slice_column else "UTC"
-        return all(day in self.allow_empty for day in window.days(zone))
+        return all(self.is_closed(day) for day in window.days(zone))
+
+    def is_closed(self, day: date) -> bool:
+        """Tell whether no rows are expected on the local `day`: named by `allow_empty`, or by a rule of `closed`."""
+        named = not isinstance(self.allow_empty, bool) and day in self.allow_empty
+        return named or is_closed(day, self.closed)
+
+    def rule(self, name: str) -> NoRows | None:
+        """Return the rule of one's own with that name."""
+        return next((r for r in self.expects if isinstance(r, NoRows) and r.name == name), None)
+
+
+def _needs_source(rule: Expectation) -> bool:
+    return not isinstance(rule, NoRows) and rule.against == "source"
+
+
+def _set_hours(table: Table) -> tuple[int, int]:
+    try:
+        first, last = (int(hour) for hour in table.hours or ())
+    except (TypeError, ValueError):
+        raise DeclarationError(
+            f"table {table.qualified} cannot be declared so",
+            f"its hours are {table.hours!r}",
+            "Give two numbers, as in (8, 20)",
+        ) from None
+    _set(table, "hours", (first, last))
+    return first, last
 
 
 def _set(owner: Any, name: str, value: object) -> None:

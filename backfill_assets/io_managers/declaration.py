@@ -3,17 +3,19 @@
 `schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
 `partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
 `unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `shrink_floor`, `column_types`, `source_days`, `source_mutable`,
-`source_history`.
+`source_history`, `source`, `expects`, `duplicate_keys`, `closed`, `hours`.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import date
 from typing import Any, cast
 
 from backfill_assets.errors import DeclarationError
+from backfill_assets.expectations import as_plain
 from backfill_assets.table import SliceColumn, SliceKind, Table
 
 # what a table is declared with under the same name in an asset's metadata
@@ -27,6 +29,11 @@ _OPTIONS = (
     "source_days",
     "source_mutable",
     "source_history",
+    "source",
+    "expects",
+    "duplicate_keys",
+    "closed",
+    "hours",
 )
 
 
@@ -67,6 +74,16 @@ def table_metadata(
         found["source_mutable"] = True
     if table.source_history is not None:
         found["source_history"] = table.source_history
+    if table.source is not None:
+        found["source"] = asdict(table.source)
+    if table.expects:
+        found["expects"] = [as_plain(rule) for rule in table.expects]
+    if table.duplicate_keys != "block":
+        found["duplicate_keys"] = table.duplicate_keys
+    if table.closed:
+        found["closed"] = list(table.closed)
+    if table.hours is not None:
+        found["hours"] = list(table.hours)
     if table.schema:
         found["schema"] = table.schema
     if table.database:

@@ -171,7 +171,8 @@ def family(kind: str, spelling: Spelling) -> str:
     return parsed.sql(dialect=spelling.dialect).lower()
 
 
-def _key(name: str, spelling: Spelling) -> str:
+def folded(name: str, spelling: Spelling) -> str:
+    """Return a column's name the way the engine tells names apart."""
     return name if spelling.case_sensitive else name.lower()
 
 
@@ -179,7 +180,7 @@ def by_key(columns: Iterable[str], spelling: Spelling, whose: str) -> dict[str, 
     """Index column names the way the engine tells them apart."""
     found: dict[str, str] = {}
     for name in columns:
-        key = _key(name, spelling)
+        key = folded(name, spelling)
         if key in found:
             raise SchemaMismatch(
                 f"{whose} cannot be written",
@@ -202,7 +203,7 @@ def _refuse_missing_essentials(
         ("the rows have", staged, [*cutting, *table.unique_key]),
         (f"table {table.qualified} has", wanted, cutting),
     ):
-        absent = [name for name in needed if _key(name, spelling) not in columns]
+        absent = [name for name in needed if folded(name, spelling) not in columns]
         if absent:
             raise SchemaMismatch(
                 f"{slice_.label} was left as it was",
@@ -214,7 +215,7 @@ def _refuse_missing_essentials(
 def _refuse_undeclared_lack(slice_: Slice, there: dict[str, str], spelling: Spelling) -> None:
     """Raise when the table lacks a column that its declaration has, and nothing says that it may."""
     table = slice_.table
-    lacking = [name for name in table.columns or () if _key(name, spelling) not in there]
+    lacking = [name for name in table.columns or () if folded(name, spelling) not in there]
     if lacking and table.on_schema_change == "fail":
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",
@@ -270,8 +271,8 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
     column = slice_.table.slice_column
     if column is None or slice_.window is None:
         return
-    wanted = _key(column.name, spelling)
-    actual = next(kind for name, kind in types.items() if _key(name, spelling) == wanted)
+    wanted = folded(column.name, spelling)
+    actual = next(kind for name, kind in types.items() if folded(name, spelling) == wanted)
     if family(actual, spelling) != FAMILY_OF[column.kind]:
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",
