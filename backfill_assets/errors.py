@@ -44,6 +44,10 @@ class ShrunkSlice(Refused):
     """Far fewer rows came than the slice holds."""
 
 
+class NotAsExpected(Refused):
+    """What came differs from what the table is declared to expect."""
+
+
 class StaleSource(Refused):
     """The source was read before the read behind the rows that are there now."""
 

@@ -80,7 +80,7 @@ class Warehouse:
         with self.session(who=f"run {run_id}") as session:
             return rewrite(session, slice_, data, Run(run_id, **run))
 
-    def loads(self) -> Sequence[tuple[Any, ...]]:
+    def loads(self, outcome: str = "committed") -> Sequence[tuple[Any, ...]]:
         """Return (partition_key, rows_before, rows_after, checksum, run_id) of the audit, oldest first."""
         with self.session() as session:
             relation = AUDIT.relation(session.spelling)
@@ -88,7 +88,7 @@ class Warehouse:
                 return []
             return session.fetch(
                 "SELECT partition_key, rows_before, rows_after, checksum, run_id"
-                f" FROM {relation} ORDER BY committed_at, audit_id"
+                f" FROM {relation} WHERE outcome = '{outcome}' ORDER BY committed_at, audit_id"
             )
 
     def seen_from_outside(self, session: Session, sql: str) -> list[tuple[Any, ...]]:

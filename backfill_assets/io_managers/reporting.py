@@ -133,6 +133,9 @@ def _metadata(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
         ),
         "dagster/table_name": load.table_name,
     }
+    warnings = [f"{f['rule']}: {f['why']}" for f in load.findings if not f["passed"]]
+    if warnings:
+        found["warnings"] = dg.MetadataValue.md("\n".join(f"- {warning}" for warning in warnings))
     if slice_.window is not None:
         found["window_start"] = slice_.window.start.isoformat()
         found["window_end"] = slice_.window.end.isoformat()

@@ -1,4 +1,4 @@
-"""`load_audit`: one row per replaced slice, written in the transaction that replaced it.
+"""`load_audit`: one row per replaced slice, written in the transaction that replaced it, and one per attempt that was not.
 
 Its columns are the fields of `Load`. The table is made on first use, and may be made beforehand with
 `AuditTable.definition` for roles that may not create tables. Where an engine pays for each column of a small
@@ -8,9 +8,11 @@ write, the rows are kept in `load_audit_entries`, most fields as JSON, and `load
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
@@ -20,12 +22,15 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.window import Window
 from backfill_assets.writing.making import make
+from backfill_assets.writing.run import Run
 
 
 @dataclass(frozen=True)
 class Load:
-    """One replaced slice. Times are aware and UTC, on the warehouse's clock; `seconds` is the attempt's length.
+    """One attempt at a slice. Times are aware and UTC, on the warehouse's clock; `seconds` is the attempt's length.
 
+    `outcome` is `committed`, or `refused` (by a rule) or `failed` (by the warehouse): then the slice kept its old
+    rows, which both counts tell, `committed_at` is when the attempt ended, and `detail` says why.
     `rows_before` and `rows_after` count the slice; `checksum` is the order-independent sum of its row
     hashes, comparable within one engine; `cost` is in the engine's unit, or None where it tells none.
     `dimensions` and `detail` are JSON.
@@ -56,10 +61,60 @@ class Load:
     cost: float | None = None
     detail: str | None = None
 
+    @classmethod
+    def of(
+        cls,
+        slice_: Slice,
+        run: Run,
+        *,
+        source_read_at: datetime,
+        started_at: datetime,
+        committed_at: datetime,
+        outcome: str,
+        rows_before: int,
+        rows_after: int,
+        checksum: str,
+        **detail: object,
+    ) -> Load:
+        """Return the row of one attempt at `slice_` by `run`; more `detail` stands beside that of the run."""
+        told = {**json.loads(run.detail or "{}"), **{k: v for k, v in detail.items() if v}}
+        if run.allows:
+            told["allowed"] = sorted(run.allows)
+        return cls(
+            audit_id=uuid.uuid4().hex,
+            table_name=slice_.table.qualified,
+            partition_key=slice_.name,
+            window_start=slice_.window.start if slice_.window else None,
+            window_end=slice_.window.end if slice_.window else None,
+            dimensions=dimensions_of(slice_),
+            outcome=outcome,
+            strategy=run.strategy,
+            lane=run.lane,
+            rows_before=rows_before,
+            rows_after=rows_after,
+            checksum=checksum,
+            reason=run.reason,
+            ticket=run.ticket,
+            launched_by=run.launched_by,
+            run_id=run.run_id,
+            backfill_id=run.backfill_id,
+            code_version=run.code_version,
+            source_read_at=source_read_at,
+            started_at=started_at,
+            committed_at=committed_at,
+            seconds=round((committed_at - started_at).total_seconds(), 6),
+            detail=json.dumps(told, ensure_ascii=False) if told else None,
+        )
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What the table's rules found, as `Finding.as_plain` gives it."""
+        return json.loads(self.detail or "{}").get("findings", [])
+
 
 @dataclass(frozen=True)
 class Spent:
-    """What committed loads took: seconds of their attempts, rows written, cost in the engine's unit."""
+    """What loads and attempts took: seconds of their attempts, rows written, cost in the engine's unit."""
 
     seconds: float = 0.0
     rows: float = 0
@@ -209,6 +264,15 @@ class AuditTable:
         found = session.fetch(f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1")
         return [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
 
+    def last_of(self, session: Session, slice_: Slice) -> Load | None:
+        """Return the newest committed load of exactly this slice."""
+        window, fixed = slice_.window, dimensions_of(slice_)
+        edges = (window.start, window.end) if window else (None, None)
+        for load in self.newest(session, slice_.table, window):
+            if load.dimensions == fixed and (load.window_start, load.window_end) == edges:
+                return load
+        return None
+
     def usual(
         self, session: Session, table: Table, most: int
     ) -> tuple[list[float] | None, list[float]]:
@@ -226,7 +290,10 @@ class AuditTable:
     def spent(
         self, session: Session, *, backfill_id: str | None, run_id: str, table: Table | None = None
     ) -> Spent:
-        """Sum what a backfill (or, without one, a run) has spent, on one table or on all."""
+        """Sum what a backfill (or, without one, a run) has spent, on one table or on all.
+
+        Refused and failed attempts took their seconds, and wrote no rows.
+        """
         spelling = session.spelling
         if not self.is_there(session):
             return Spent()
@@ -234,10 +301,9 @@ class AuditTable:
         parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
         if table is not None:
             parts.append(names_of(spelling, table))
-        sums = ", ".join(
-            f"coalesce(sum({_field(spelling, name)}), 0)"
-            for name in ("seconds", "rows_after", "cost")
-        )
+        wrote = f"CASE WHEN {_field(spelling, 'outcome')} = 'committed' THEN {_field(spelling, 'rows_after')} END"
+        values = (_field(spelling, "seconds"), wrote, _field(spelling, "cost"))
+        sums = ", ".join(f"coalesce(sum({value}), 0)" for value in values)
         (found,) = session.fetch(
             f"SELECT {sums} FROM {self.stored(spelling)} WHERE {' AND '.join(parts)}"
         )

@@ -10,6 +10,7 @@ from backfill_assets.engines.sql import listed, predicate, qualified, quoted, te
 from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.writing.casts import refuse_lossy
+from backfill_assets.writing.expecting import Staged, must_have_measures, number, summed_columns
 from backfill_assets.writing.fit import Fit
 from backfill_assets.writing.run import Run
 
@@ -25,19 +26,23 @@ class Facts:
     checksum: str
 
 
-def facts_of_stage(session: Session, slice_: Slice, found: Fit, stage: str) -> Facts:
+def facts_of_stage(
+    session: Session, slice_: Slice, found: Fit, stage: str, run: Run
+) -> tuple[Facts, Staged]:
     """Scan the stage once; raise unless every row belongs to the slice, fits its columns and is there once."""
     refuse_lossy(session, slice_, found, stage)
     spelling, rows = session.spelling, found.select(session.spelling, stage)
     belonging = f"count(CASE WHEN {predicate(spelling, slice_)} THEN 1 END)"
-    key = slice_.table.unique_key
+    key, measures = slice_.table.unique_key, summed_columns(slice_.table.expects)
+    must_have_measures(slice_, found.names, spelling)
     keyed = (
         f"count(coalesce({', '.join(_present(spelling, name) for name in key)}))"
         if key
         else "count(*)"
     )
-    total, inside, with_key, checksum = session.fetch(
-        f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)} FROM ({rows}) AS staged"
+    sums = "".join(f", sum({quoted(spelling, name)})" for name in measures)
+    total, inside, with_key, checksum, *added = session.fetch(
+        f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)}{sums} FROM ({rows}) AS staged"
     )[0]
     if inside < total:
         raise _strangers(session, slice_, rows, total, total - inside)
@@ -47,8 +52,9 @@ def facts_of_stage(session: Session, slice_: Slice, found: Fit, stage: str) -> F
             f"{total - with_key} rows have no value in the unique key ({', '.join(key)})",
             "Give every row a key in the transform, or leave such rows out",
         )
-    _refuse_duplicates(session, slice_, rows)
-    return Facts(int(total), str(checksum))
+    twins = _duplicates(session, slice_, rows, run)
+    by_name = {m: number(v, f"sum({m})") for m, v in zip(measures, added, strict=True)}
+    return Facts(int(total), str(checksum)), Staged(int(total), by_name, twins)
 
 
 def _present(spelling: Spelling, name: str) -> str:
@@ -148,19 +154,22 @@ def _text(session: Session) -> str:
     return exp.DataType.build("TEXT").sql(dialect=session.spelling.dialect)
 
 
-def _refuse_duplicates(session: Session, slice_: Slice, rows: str) -> None:
-    """Raise when two rows share the unique key; NULL parts count as equal."""
+def _duplicates(session: Session, slice_: Slice, rows: str, run: Run) -> int:
+    """Return how many key values come more than once, NULL parts counting as equal; raise where that stops the slice."""
     if not slice_.table.unique_key:
-        return
+        return 0
     spelling = session.spelling
     keys = listed(spelling, slice_.table.unique_key)
     twice = f"SELECT {keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
-    found = session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0]
-    if found:
+    found = int(session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0])
+    passes = slice_.table.duplicate_keys == "warn" or "duplicate_keys" in run.allows
+    if found and not passes:
         sample = session.fetch(f"{twice} ORDER BY {keys} LIMIT {_SAMPLE}")
         raise BadRows(
             f"{slice_.label} was left as it was",
             f"{found} values of the unique key ({', '.join(slice_.table.unique_key)}) come more than once,"
             f" for example {'; '.join(', '.join(map(str, row[:-1])) + f' x{row[-1]}' for row in sample)}",
-            "Remove the duplicates in the transform, or correct unique_key",
+            "Remove the duplicates in the transform, or correct unique_key; if they are right, launch with the run"
+            " tags allow=duplicate_keys and reason=...",
         )
+    return found

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Union
 
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import listed, predicate, qualified
-from backfill_assets.errors import BackfillError, StaleSource
+from backfill_assets.errors import BackfillError, OutcomeUnknown, StaleSource
 from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
-from backfill_assets.writing.audit import AuditTable, Load, dimensions_of
+from backfill_assets.writing.audit import AuditTable, Load
 from backfill_assets.writing.claims import claim_of
+from backfill_assets.writing.expecting import Finding, findings_of, refuse_unexpected
 from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room, resolved
+from backfill_assets.writing.refusals import record_refusal
 from backfill_assets.writing.run import Run
 from backfill_assets.writing.select import Select
 
@@ -35,11 +38,22 @@ def rewrite(
 ) -> Load:
     """Replace the rows of `slice_` by `rows` and return the audit row of it.
 
-    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows and no audit
-    row is written; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it
+    Either everything is done or nothing: on any error (a `BackfillError`) the slice holds its old rows, and the audit
+    row of the attempt says `refused` or `failed` and why; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it
     was read is read again.
     """
     audit.ensure(session)
+    began = time.monotonic()
+    try:
+        return _attempts(session, slice_, rows, run, audit)
+    except OutcomeUnknown:
+        raise  # what became of the attempt stands in the audit already, or nowhere
+    except BackfillError as error:
+        record_refusal(session, slice_, run, audit, time.monotonic() - began, error)
+        raise
+
+
+def _attempts(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable) -> Load:
     for read in range(1, _READS + 1):
         try:
             return _attempt(session, slice_, rows, run, audit)
@@ -57,11 +71,14 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
         read_at = _on_the_warehouse_clock(run.source_read_at, started)
     with _staged(session, slice_, rows) as stage:
         found = fit(session, slice_, stage)
-        staged = measure.facts_of_stage(session, slice_, found, stage.relation)
+        staged, more = measure.facts_of_stage(session, slice_, found, stage.relation, run)
         measure.refuse_empty(slice_, staged, run)
         if make_room(session, slice_.table, found):  # a twin may have made it first, and otherwise
             found = fit(session, slice_, stage)
-            staged = measure.facts_of_stage(session, slice_, found, stage.relation)
+            staged, more = measure.facts_of_stage(session, slice_, found, stage.relation, run)
+        rows_to_be = found.select(session.spelling, stage.relation)
+        findings = findings_of(session, slice_, rows_to_be, more, run, audit)
+        refuse_unexpected(slice_, findings)
         with session.transaction():
             session.claim(claim_of(session.spelling, slice_, run.run_id))
             _refuse_stale(session, slice_, read_at, audit)
@@ -70,7 +87,7 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
             inserted = _insert(session, slice_, found, stage.relation)
             written = measure.facts_of_table(session, slice_, found)
             measure.must_agree(slice_, staged, inserted, written)
-            load = _load(session, slice_, run, read_at, started, before, written)
+            load = _load(session, slice_, run, read_at, started, before, written, findings)
             audit.record(session, load)
     audit.must_hold(session, load)
     return load
@@ -139,30 +156,18 @@ def _load(
     started: datetime,
     before: int,
     written: measure.Facts,
+    findings: Sequence[Finding],
 ) -> Load:
     now = session.clock()
-    return Load(
-        audit_id=uuid.uuid4().hex,
-        table_name=slice_.table.qualified,
-        partition_key=slice_.name,
-        window_start=slice_.window.start if slice_.window else None,
-        window_end=slice_.window.end if slice_.window else None,
-        dimensions=dimensions_of(slice_),
-        outcome="committed",
-        strategy=run.strategy,
-        lane=run.lane,
-        rows_before=before,
-        rows_after=written.rows,
-        checksum=written.checksum,
-        reason=run.reason,
-        ticket=run.ticket,
-        launched_by=run.launched_by,
-        run_id=run.run_id,
-        backfill_id=run.backfill_id,
-        code_version=run.code_version,
+    return Load.of(
+        slice_,
+        run,
         source_read_at=read_at,
         started_at=started,
         committed_at=now,
-        seconds=round((now - started).total_seconds(), 6),
-        detail=run.detail,
+        outcome="committed",
+        rows_before=before,
+        rows_after=written.rows,
+        checksum=written.checksum,
+        findings=[finding.as_plain() for finding in findings],
     )

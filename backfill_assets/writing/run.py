@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from backfill_assets.errors import DeclarationError
 
 Lane = Literal["live", "backfill"]
-Allowance = Literal["empty", "shrink", "retention"]
+Allowance = Literal["empty", "shrink", "retention", "row_count", "totals", "duplicate_keys"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Run:
 
     `source_read_at` (aware, this machine's clock) is the moment before the source of a frame was read; None
     means now. A `Select` is read by the write path itself, which takes the time itself.
-    `allows` names guards that this run may pass (`empty`, `shrink`, `retention`); each needs a `reason`.
+    `allows` names guards that this run may pass (`empty`, `shrink`, `retention`, `row_count`, `totals`,
+    `duplicate_keys`, and `rule:name` for a rule of the table's own); each needs a `reason`.
     `detail` is kept on the audit row, as JSON.
     """
 
@@ -35,12 +36,13 @@ class Run:
     detail: str | None = None
 
     def __post_init__(self) -> None:
-        unknown = sorted(set(self.allows) - set(get_args(Allowance)))
+        own = {a for a in self.allows if a.startswith("rule:") and a[5:].isidentifier()}
+        unknown = sorted(set(self.allows) - own - set(get_args(Allowance)))
         if unknown:
             raise DeclarationError(
                 f"the run may not allow {unknown[0]!r}",
                 "no guard has that name",
-                f"Choose from {', '.join(get_args(Allowance))}",
+                f"Choose from {', '.join(get_args(Allowance))}, or rule:name for a rule of the table's own",
             )
         if self.allows and not (self.reason or "").strip():
             raise DeclarationError(

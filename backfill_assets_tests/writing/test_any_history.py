@@ -140,7 +140,7 @@ class History:
     def count_loads(self, session: Any) -> int:
         name = self.table.qualified
         return session.fetch(
-            f"SELECT count(*) FROM backfill.load_audit WHERE table_name = '{name}'"
+            f"SELECT count(*) FROM backfill.load_audit WHERE table_name = '{name}' AND outcome = 'committed'"
         )[0][0]
 
     def checksum(self) -> str:
