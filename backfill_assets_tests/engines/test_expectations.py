@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.errors import BadRows, BackfillError, DeclarationError, NotAsExpected
+from backfill_assets.errors import BackfillError, BadRows, DeclarationError, NotAsExpected
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.warehouses import AUDIT, Warehouse
@@ -23,7 +22,7 @@ ORDERS = Table("mart.orders", SliceColumn("day", "date"), unique_key=("id",), so
 
 
 @pytest.fixture
-def stocked(warehouse: Warehouse) -> Iterator[Warehouse]:
+def stocked(warehouse: Warehouse) -> Warehouse:
     """A source of 200 good rows and 10 bad ones on each of two days, each worth 1.50."""
     warehouse.execute(
         "CREATE SCHEMA staging",
@@ -34,7 +33,7 @@ def stocked(warehouse: Warehouse) -> Iterator[Warehouse]:
             for day in (DAY, NEXT)
         ),
     )
-    yield warehouse
+    return warehouse
 
 
 def rows(count: int, day: str = DAY, amount: str = "1.50", **more: Any) -> pa.Table:
