@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from backfill_assets.errors import DeclarationError
@@ -52,3 +53,24 @@ class Slice:
         zone = self.table.slice_column.zone if self.table.slice_column else "UTC"
         parts = [self.window.label(zone)] if self.window else []
         return "|".join([*parts, *(value for _, value in self.fixed)]) or "(whole table)"
+
+
+def joined(slices: Iterable[Slice]) -> list[Slice]:
+    """Join neighbouring windows of the same dimension values, so that a year is one condition and not 365."""
+    found: list[Slice] = []
+    for slice_ in slices:
+        last = found[-1] if found else None
+        if last and last.window and slice_.window and _touch(last, slice_):
+            found[-1] = Slice(last.table, Window(last.window.start, slice_.window.end), last.fixed)
+        else:
+            found.append(slice_)
+    return found
+
+
+def _touch(last: Slice, next_: Slice) -> bool:
+    return (
+        last.fixed == next_.fixed
+        and last.window is not None
+        and next_.window is not None
+        and last.window.end == next_.window.start
+    )

@@ -1,18 +1,21 @@
-"""Measures of many slices in one statement: rows are grouped by day or quarter of an hour, and summed here.
+"""Measures of many slices in one statement: rows are grouped by day, by seconds or by slice, and summed here.
 
-A statement for each of 3,650 days would take minutes, and a join with 3,650 windows is slow on most engines.
+A statement for each of 3,650 days would take minutes, and a join with 3,650 windows is slow on most engines. What does
+not add up from day to month, such as how many keys there are, asks for groups that are `apart`: one for each slice.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from typing import Any
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal
 
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import listed, quoted, text, within
+from backfill_assets.engines.sql import bound, listed, quoted, text, within
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn
 from backfill_assets.window import Window
@@ -20,45 +23,127 @@ from backfill_assets.window import Window
 _STEPS = (900, 60, 1)
 
 
+Number = int | float | Decimal
+
+
 @dataclass(frozen=True)
 class Buckets:
-    """The slices of one table, to be found again from a group of its rows."""
+    """The slices of one table, to be found again from a group of its rows.
+
+    `by` says what a group is: the whole table, a local day, `step` seconds, or the rows between two `edges` of slices.
+    """
 
     slices: tuple[Slice, ...]
     column: SliceColumn | None
-    by_days: bool
-    step: int
+    by: Literal["whole", "days", "seconds", "edges"]
+    step: int = 1
 
     @classmethod
-    def of(cls, slices: Sequence[Slice]) -> Buckets:
-        """Choose the coarsest groups of which every slice is made."""
+    def of(cls, slices: Sequence[Slice], *, apart: bool = False) -> Buckets:
+        """Choose the coarsest groups of which every slice is made; `apart`: such that each slice is one group."""
         column = slices[0].table.slice_column if slices else None
         windows = {s.window for s in slices if s.window is not None}
         if column is None or not windows:
-            return cls(tuple(slices), None, True, 1)
-        by_days = column.kind not in ("timestamp", "timestamptz") or all(
+            return cls(tuple(slices), None, "whole")
+        if column.kind not in ("timestamp", "timestamptz") or all(
             window.is_whole_days(column.zone) for window in windows
+        ):
+            single = all(len(window.days(column.zone)) == 1 for window in windows)
+            return cls(tuple(slices), column, "days" if single or not apart else "edges")
+        spans = [_seconds(column, window) for window in windows]
+        lengths = {end - start for start, end in spans}
+        if apart:
+            (length, *others) = lengths
+            even = not others and length == int(length) and all(s % length == 0 for s, _ in spans)
+            if not even:
+                return cls(tuple(slices), column, "edges")
+            return cls(tuple(slices), column, "seconds", int(length))
+        step = next(
+            step
+            for step in _STEPS
+            if step == 1 or all(edge % step == 0 for span in spans for edge in span)
         )
-        edges = (
-            {edge for window in windows for edge in _seconds(column, window)}
-            if not by_days
-            else {0.0}
-        )
-        step = next(step for step in _STEPS if step == 1 or all(edge % step == 0 for edge in edges))
-        return cls(tuple(slices), column, by_days, step)
+        return cls(tuple(slices), column, "seconds", step)
 
     def expression(self, spelling: Spelling) -> str:
         """Return the SQL of a row's group."""
         if self.column is None:
             return "0"
         name, kind = quoted(spelling, self.column.name), self.column.kind
-        if not self.by_days:
+        if self.by == "edges":
+            return self._stepped(spelling, [str(n) for n in range(len(self._places) - 1)])
+        if self.by == "seconds":
             return f"floor(extract(epoch FROM {name}) / {self.step})"
         if kind == "timestamptz":
             return f"CAST({name} AT TIME ZONE {text(spelling, self.column.zone)} AS DATE)"
         if kind == "timestamp":
             return f"CAST({name} AS DATE)"
         return f"substr({name}, 1, 10)" if kind == "iso_text" else name
+
+    def per_slice(self, spelling: Spelling, values: Sequence[str]) -> str:
+        """Return the SQL that is `values[n]` for the rows of the slice with number `n`, and NULL between the slices."""
+        if self.column is None:
+            return self._by_dimensions(spelling, values, lambda at: values[at[0]])
+        edges = list(self._places)
+
+        def stepped(numbers: list[int]) -> str:
+            by_start = {self._start(self.slices[n]): values[n] for n in numbers}
+            ends = {self._start(self.slices[n]): self._end(self.slices[n]) for n in numbers}
+            found, current, until = [], "NULL", None
+            for edge in edges[:-1]:
+                if edge in by_start:
+                    current, until = by_start[edge], ends[edge]
+                elif until is not None and edge >= until:
+                    current = "NULL"
+                found.append(current)
+            return self._stepped(spelling, found)
+
+        return self._by_dimensions(spelling, values, stepped)
+
+    def _by_dimensions(
+        self, spelling: Spelling, values: Sequence[str], of: Callable[[list[int]], str]
+    ) -> str:
+        groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
+        for number in range(len(values)):
+            groups.setdefault(self.slices[number].fixed, []).append(number)
+        if list(groups) == [()]:
+            return of(groups[()])
+        cases = " ".join(
+            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {of(numbers)}"
+            for fixed, numbers in groups.items()
+        )
+        return f"CASE {cases} END"
+
+    def _stepped(self, spelling: Spelling, values: Sequence[str]) -> str:
+        """Return the SQL that is `values[n]` between the edges `n` and `n + 1`: halved, so that it is not deep."""
+        assert self.column is not None
+        column, edges = self.column, list(self._places)
+        name = quoted(spelling, column.name)
+
+        def halved(first: int, last: int) -> str:
+            if len(set(values[first:last])) == 1:
+                return values[first]
+            middle = (first + last) // 2
+            edge = bound(spelling, column, edges[middle])
+            return f"CASE WHEN {name} < {edge} THEN {halved(first, middle)} ELSE {halved(middle, last)} END"
+
+        return halved(0, len(values))
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        """The edges of all slices in order, each with its place."""
+        edges = {edge for s in self.slices for edge in (self._start(s), self._end(s))}
+        return {edge: place for place, edge in enumerate(sorted(edges))}
+
+    def _start(self, slice_: Slice) -> Any:
+        assert self.column is not None
+        assert slice_.window is not None
+        return self.column.bounds(slice_.window)[0]
+
+    def _end(self, slice_: Slice) -> Any:
+        assert self.column is not None
+        assert slice_.window is not None
+        return self.column.bounds(slice_.window)[1]
 
     def condition(self, spelling: Spelling) -> str:
         """Return the SQL that holds for the rows of any of the slices, and perhaps for some between them."""
@@ -77,7 +162,7 @@ class Buckets:
             return None
         return Window(min(w.start for w in windows), max(w.end for w in windows))
 
-    def sums(self, groups: Sequence[Sequence[Any]], measures: int) -> list[list[float]]:
+    def sums(self, groups: Sequence[Sequence[Any]], measures: int) -> list[list[Number]]:
         """Return the sum of each measure for each slice; a group is its value, its dimensions and its measures."""
         dimensions = len(self.slices[0].fixed) if self.slices else 0
         starts: dict[tuple[str, ...], list[tuple[Any, Any, int]]] = {}
@@ -87,7 +172,7 @@ class Buckets:
             starts.setdefault(key, []).append((start, end, number))
         firsts = {key: [start for start, _, _ in sorted(found)] for key, found in starts.items()}
         ordered = {key: sorted(found) for key, found in starts.items()}
-        total = [[0.0] * measures for _ in self.slices]
+        total: list[list[Number]] = [[0] * measures for _ in self.slices]
         for group in groups:
             value, fixed = group[0], tuple(str(part) for part in group[1 : 1 + dimensions])
             if value is None or fixed not in ordered:
@@ -98,13 +183,16 @@ class Buckets:
             _, end, number = ordered[fixed][place]
             if self._comparable(value) < end:
                 for measure, amount in enumerate(group[1 + dimensions :]):
-                    total[number][measure] += float(amount or 0)
+                    if amount is not None:
+                        total[number][measure] += amount
         return total
 
     def _edges(self, slice_: Slice) -> tuple[Any, Any]:
         if self.column is None or slice_.window is None:
             return 0, 1
-        if not self.by_days:
+        if self.by == "edges":
+            return self._places[self._start(slice_)], self._places[self._end(slice_)]
+        if self.by == "seconds":
             start, end = _seconds(self.column, slice_.window)
             return start / self.step, end / self.step
         if self.column.kind in ("timestamp", "timestamptz"):
@@ -121,7 +209,7 @@ class Buckets:
 
 def measured(
     session: Session, buckets: Buckets, relation: str, measures: Mapping[str, str]
-) -> list[dict[str, float]]:
+) -> list[dict[str, Number]]:
     """Return the sums of `measures` (name to SQL aggregate) over `relation` for each slice, in one statement."""
     if not buckets.slices:
         return []

@@ -40,6 +40,7 @@ class Spelling:
     `log_column`: the column `{type}` of a table that grows by one row at a time.
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
+    `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -55,6 +56,7 @@ class Spelling:
     default_schema: str = "public"
     log_column: str = "{type}"
     log_field: str | None = None
+    count_rows_apart: str = "count(DISTINCT row({columns}))"
     index: str | None = None
 
 

@@ -16,8 +16,7 @@ from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target, target_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import Relation
-from backfill_assets.slice import Slice
-from backfill_assets.window import Window
+from backfill_assets.slice import joined
 
 
 def load(
@@ -85,24 +84,3 @@ def _nothing(wanted: Any) -> Any:
     import pandas as pd
 
     return pd.DataFrame()
-
-
-def joined(slices: list[Slice]) -> list[Slice]:
-    """Join neighbouring windows of the same dimension values, so that a year is one condition and not 365."""
-    found: list[Slice] = []
-    for slice_ in slices:
-        last = found[-1] if found else None
-        if last and last.window and slice_.window and _touch(last, slice_):
-            found[-1] = Slice(last.table, Window(last.window.start, slice_.window.end), last.fixed)
-        else:
-            found.append(slice_)
-    return found
-
-
-def _touch(last: Slice, next_: Slice) -> bool:
-    return (
-        last.fixed == next_.fixed
-        and last.window is not None
-        and next_.window is not None
-        and last.window.end == next_.window.start
-    )

@@ -119,6 +119,8 @@ def target_over(
         kind = kind_given(metadata) or kind_of(table, columns[timed[0]])
         column = SliceColumn(columns[timed[0]], kind, zone)
         table = declared_table(metadata, **where, slice_column=column, dimensions=dimensions)
+    if isinstance(definition, dg.MultiPartitionsDefinition):
+        keys = [definition.get_partition_key_from_str(str(key)) for key in keys]
     slices: list[Slice] = []
     for key in keys:
         values: Mapping[str, str] = getattr(key, "keys_by_dimension", {"": key})

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
 from backfill_assets.checks.by_slice import Buckets, measured
+from backfill_assets.checks.facts import Loads, key_of, newest_loads
 from backfill_assets.controls.gate import Control, refusals
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import listed, qualified
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
-from backfill_assets.writing.audit import dimensions_of
 from backfill_assets.writing.fit import resolved
 
-# the newest load of a slice, by `key_of`
-Loads = Mapping[tuple[str, "datetime | None"], Load]
+__all__ = ["Line", "Loads", "Preview", "key_of", "newest_loads", "preview"]
 
 _HISTORY = 200
 
@@ -134,19 +133,6 @@ def _verdict(refused: list[str], rows: int, load: Load | None) -> str:
     if refused:
         return "refused: " + " | ".join(refused)
     return "rewrite" if rows or load else "first load"
-
-
-def newest_loads(
-    session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
-) -> Loads:
-    """Return the newest load of each slice that has one."""
-    found = audit.newest(session, table, Buckets.of(slices).whole)
-    return {(load.dimensions, load.window_start): load for load in found}
-
-
-def key_of(slice_: Slice) -> tuple[str, datetime | None]:
-    """Return what a slice and its loads have in common: the dimensions and the start of the window."""
-    return dimensions_of(slice_), slice_.window.start if slice_.window else None
 
 
 def _when(load: Load | None) -> str | None:

@@ -107,6 +107,11 @@ class Load:
         )
 
     @property
+    def allowed(self) -> list[str]:
+        """What the run was launched to pass."""
+        return json.loads(self.detail or "{}").get("allowed", [])
+
+    @property
     def findings(self) -> list[dict[str, Any]]:
         """What the table's rules found, as `Finding.as_plain` gives it."""
         return json.loads(self.detail or "{}").get("findings", [])

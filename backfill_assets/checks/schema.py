@@ -1,0 +1,45 @@
+"""Whether a table's columns are those that its owner declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from backfill_assets.engines import Session, Spelling
+from backfill_assets.table import Table
+from backfill_assets.writing.fit import FAMILY_OF, family, folded
+
+
+def schema_problems(session: Session, table: Table, columns: Mapping[str, str] | None) -> list[str]:
+    """Return what is wrong with the table's columns, in words; nothing when it is as declared."""
+    if columns is None:
+        return ["the table is not there"]
+    spelling = session.spelling
+    there = {folded(name, spelling): kind for name, kind in columns.items()}
+    needed: list[str] = [*table.unique_key, *table.dimensions, *(table.columns or {})]
+    column = table.slice_column
+    names: list[str] = list(dict.fromkeys([*([column.name] if column else []), *needed]))
+    found = [f"column {name!r} is missing" for name in names if folded(name, spelling) not in there]
+    kind = there.get(folded(column.name, spelling)) if column is not None else None
+    if column is not None and kind and family(kind, spelling) != FAMILY_OF[column.kind]:
+        found.append(f"column {column.name!r} is declared to hold {column.kind} and holds {kind}")
+    for name, declared in (table.columns or {}).items():
+        actual = there.get(folded(name, spelling))
+        if actual is not None and _type(declared, spelling) != _type(actual, spelling):
+            found.append(f"column {name!r} is declared as {declared} and is {actual}")
+    if table.columns is not None and table.on_schema_change == "fail":
+        declared_names = {folded(name, spelling) for name in table.columns}
+        found += [
+            f"column {name!r} is not declared" for name in there if name not in declared_names
+        ]
+    return found
+
+
+def _type(kind: str, spelling: Spelling) -> str:
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    dialect = spelling.dialect
+    try:
+        return exp.DataType.build(kind, dialect=dialect).sql(dialect=dialect).upper()
+    except SqlglotError:
+        return kind.upper()

@@ -1,0 +1,323 @@
+"""What the checks say of each slice after it was written, or years later: one verdict for each check and slice.
+
+A check that cannot be asked has failed: an error is never a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from backfill_assets.checks.facts import Counted, Facts, facts_of, key_of
+from backfill_assets.checks.hours import missing_hours
+from backfill_assets.checks.samples import Samples
+from backfill_assets.checks.schema import schema_problems
+from backfill_assets.engines import Session
+from backfill_assets.engines.sql import predicate, qualified
+from backfill_assets.errors import BackfillError
+from backfill_assets.expectations import NoRows, RowCount, Severity, Source, Totals
+from backfill_assets.slice import Slice, joined
+from backfill_assets.table import Table
+from backfill_assets.writing import AuditTable, Load
+from backfill_assets.writing.expecting import (
+    Finding,
+    Number,
+    allowance,
+    broken_rows,
+    compared,
+    number,
+    whose_of,
+)
+
+T = TypeVar("T")
+
+# the slices whose rows are looked at together: bounded memory for a table of many years
+AT_ONCE = 400
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check says of one slice. `findings` are its parts, `sample` some offending rows, `sql` shows them all.
+
+    `since` is when the source of the slice was read last, where that matters.
+    """
+
+    check: str
+    slice: Slice
+    findings: tuple[Finding, ...]
+    sql: str
+    sample: tuple[str, ...] = ()
+    since: datetime | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found wrong."""
+        return all(finding.passed for finding in self.findings)
+
+    @property
+    def severity(self) -> Severity:
+        """`block` if anything that was found wrong blocks."""
+        wrong = [finding for finding in self.findings if not finding.passed]
+        return "block" if any(f.severity == "block" for f in wrong or self.findings) else "warn"
+
+    @property
+    def why(self) -> str:
+        """What was found, what is wrong first."""
+        order = sorted(self.findings, key=lambda finding: finding.passed)
+        return "; ".join(finding.why for finding in order)
+
+    @property
+    def worst(self) -> Finding:
+        """The finding whose numbers are shown."""
+        return min(self.findings, key=lambda finding: finding.passed)
+
+
+def checks_of(table: Table) -> list[str]:
+    """Return the names of the checks that a table has by its declaration."""
+    found = ["row_count", "missing_partitions", "schema"]
+    if table.unique_key:
+        found.append("duplicate_keys")
+    if any(isinstance(rule, Totals) for rule in table.expects):
+        found.append("totals")
+    if table.source is not None and table.source.ingested_at:
+        found.append("late_rows")
+    return found + [rule.name for rule in table.expects if isinstance(rule, NoRows)]
+
+
+def verdicts(
+    session: Session,
+    table: Table,
+    slices: Sequence[Slice],
+    audit: AuditTable,
+    now: datetime,
+    wanted: Sequence[str] | None = None,
+) -> Iterator[Verdict]:
+    """Yield a verdict for each wanted check of each slice, slices in order; nothing is written.
+
+    The number of statements does not grow with the slices, but by one handful for each 400 of them.
+    """
+    names = [name for name in checks_of(table) if wanted is None or name in wanted]
+    for first in range(0, len(slices), AT_ONCE):
+        chunk = slices[first : first + AT_ONCE]
+        look = Look(session, table, chunk, facts_of(session, table, chunk, audit), now)
+        found = {name: look.all(name) for name in names}
+        for place in range(len(chunk)):
+            yield from (found[name][place] for name in names)
+
+
+@dataclass(frozen=True)
+class Look:
+    """The checks over some slices whose facts are known."""
+
+    session: Session
+    table: Table
+    slices: Sequence[Slice]
+    facts: Facts
+    now: datetime
+
+    def all(self, check: str) -> list[Verdict]:
+        """Return the verdicts of one check, one for each slice."""
+        rule = self.table.rule(check)
+        found: Callable[[int], list[Finding]]
+        if rule is not None:
+            found = self._own(rule)
+        else:
+            found = {
+                "row_count": self._row_count,
+                "missing_partitions": self._missing(),
+                "schema": self._schema,
+                "duplicate_keys": self._duplicate_keys,
+                "totals": self._totals,
+                "late_rows": self._late_rows,
+            }[check]
+        samples = Samples(self.session, self.table)
+        return [
+            self._verdict(check, place, found(place), samples) for place in range(len(self.slices))
+        ]
+
+    def _verdict(
+        self, check: str, place: int, findings: list[Finding], samples: Samples
+    ) -> Verdict:
+        slice_, spelling = self.slices[place], self.session.spelling
+        sql = f"SELECT * FROM {qualified(spelling, self.table)} WHERE {predicate(spelling, slice_)}"
+        load = self.facts.loads.get(key_of(slice_))
+        since = load.source_read_at if load else None
+        if load is not None and allowance(check) in load.allowed:
+            findings = [_allowed(finding, load) for finding in findings]
+        verdict = Verdict(check, slice_, tuple(findings), sql, since=since)
+        return verdict if verdict.passed else samples.shown(verdict)
+
+    def _row_count(self, place: int) -> list[Finding]:
+        counted = self._counted(place)
+        if isinstance(counted, BackfillError):
+            return [_not_asked("row_count", counted)]
+        load = self.facts.loads.get(key_of(self.slices[place]))
+        exact = RowCount(against="last_load", tolerance=0)
+        left = load.rows_after if load else None
+        found = [compared(exact, "rows", left, counted.rows, "the last load")]
+        for rule in self.table.expects:
+            if isinstance(rule, RowCount):
+                found.append(self._against(rule, "rows", place, counted.rows, left))
+        return found
+
+    def _totals(self, place: int) -> list[Finding]:
+        counted = self._counted(place)
+        if isinstance(counted, BackfillError):
+            return [_not_asked("totals", counted)]
+        rules = [rule for rule in self.table.expects if isinstance(rule, Totals)]
+        return [
+            self._against(rule, name, place, counted.sums[name], None)
+            for rule in rules
+            for name in rule.measures
+        ]
+
+    def _against(
+        self, rule: RowCount | Totals, about: str, place: int, found: Number, left: int | None
+    ) -> Finding:
+        against = self.table.source if rule.against == "source" else rule.against
+        if isinstance(against, int):
+            return compared(rule, about, against, found, "its declaration")
+        if against == "last_load":
+            return compared(rule, about, left, found, "the last load")
+        try:
+            if isinstance(against, Source):
+                theirs = _or_raise(self.facts.sources[against])[place]
+                expected = theirs.rows if about == "rows" else theirs.sums[about]
+                return compared(rule, about, expected, found, whose_of(self.slices[place], rule))
+            value = _or_raise(self.facts.queries[str(against)])[place]
+            if value is None:
+                return _failed(rule.name, rule.severity, "its query gave no number")
+            return compared(rule, about, number(value, "its query"), found, "its query")
+        except BackfillError as error:
+            return _not_asked(rule.name, error, rule.severity)
+
+    def _duplicate_keys(self, place: int) -> list[Finding]:
+        counted, severity = self._counted(place), self.table.duplicate_keys
+        if isinstance(counted, BackfillError):
+            return [_not_asked("duplicate_keys", counted, severity)]
+        twins = counted.rows - (counted.keys or 0)
+        key = ", ".join(self.table.unique_key)
+        why = (
+            f"{twins} of {counted.rows:,} rows repeat a value of the unique key ({key})"
+            if twins
+            else f"{counted.rows:,} rows have as many values of the unique key ({key})"
+        )
+        return [Finding("duplicate_keys", "keys", 0, twins, 0, twins == 0, severity, why)]
+
+    def _missing(self) -> Callable[[int], list[Finding]]:
+        hours = missing_hours(self.session, self.table, self.slices, self.facts, self.now)
+
+        def found(place: int) -> list[Finding]:
+            counted, slice_ = self._counted(place), self.slices[place]
+            if isinstance(counted, BackfillError):
+                return [_not_asked("missing_partitions", counted)]
+            named = partial(Finding, "missing_partitions", "rows", None, counted.rows, 0)
+            if not counted.rows:
+                excuse = self._excuse(slice_)
+                why = excuse or "there is no row, and an empty slice is not declared to be right"
+                return [named(excuse is not None, "block", why)]
+            if isinstance(hours, BackfillError):
+                return [_not_asked("missing_partitions", hours)]
+            if lacking := hours.get(place):
+                shown = ", ".join(f"{hour:02}:00" for hour in lacking)
+                return [named(False, "block", f"no row of the hours {shown}")]
+            return [
+                named(True, "block", f"{counted.rows:,} rows are there"),
+                *self._unfinished(slice_),
+            ]
+
+        return found
+
+    def _excuse(self, slice_: Slice) -> str | None:
+        """Return why a slice may be empty now, None when it may not."""
+        if slice_.window is not None and slice_.window.end > self.now:
+            return "there is no row yet, and the slice is not over"
+        if self.table.empty_is_expected(slice_.window):
+            return "there is no row, and none is expected on such a day"
+        load = self.facts.loads.get(key_of(slice_))
+        if load is not None and load.rows_after == 0 and not self._unfinished(slice_):
+            return f"there is no row, and run {load.run_id[:8]} found none in the source" + (
+                f" ({load.reason})" if load.reason else ""
+            )
+        return None
+
+    def _unfinished(self, slice_: Slice) -> list[Finding]:
+        """Return a warning where the source was last read before the slice was over, and never again."""
+        load, window = self.facts.loads.get(key_of(slice_)), slice_.window
+        if load is None or window is None or not load.source_read_at < window.end <= self.now:
+            return []
+        read = load.source_read_at.isoformat(timespec="seconds")
+        why = f"its source was last read at {read}, before the slice was over"
+        return [Finding("missing_partitions", "rows", None, None, 0, False, "warn", why)]
+
+    def _late_rows(self, place: int) -> list[Finding]:
+        source = self.table.source
+        assert source is not None
+        counted = self.facts.sources[source]
+        if isinstance(counted, BackfillError):
+            return [_not_asked("late_rows", counted, "warn")]
+        late, load = counted[place].late or 0, self.facts.loads.get(key_of(self.slices[place]))
+        if load is None:
+            why = "the slice was never loaded, so that no row can be late for it"
+        else:
+            read = load.source_read_at.isoformat(timespec="seconds")
+            why = f"{late:,} rows reached the source after it was read at {read}"
+        return [Finding("late_rows", "rows", 0, late, 0, late == 0, "warn", why)]
+
+    def _schema(self, place: int) -> list[Finding]:
+        problems = schema_problems(self.session, self.table, self.facts.columns)
+        why = "; ".join(problems) or "the columns are those that are declared"
+        return [Finding("schema", "columns", 0, len(problems), 0, not problems, "block", why)]
+
+    def _own(self, rule: NoRows) -> Callable[[int], list[Finding]]:
+        """Ask a rule of all slices at once, and of each one only where any row breaks it."""
+        spelling = self.session.spelling
+        relation = qualified(spelling, self.table)
+
+        def broken(slices: Sequence[Slice]) -> int:
+            if self.facts.columns is None:
+                return 0
+            where = " OR ".join(f"({predicate(spelling, s)})" for s in joined(slices))
+            return broken_rows(self.session, rule, f"SELECT * FROM {relation} WHERE {where}")
+
+        try:
+            any_broken = broken(self.slices) > 0
+        except BackfillError as error:
+            not_asked = _not_asked(rule.name, error, rule.severity)
+            return lambda _: [not_asked]
+
+        def found(place: int) -> list[Finding]:
+            count = broken([self.slices[place]]) if any_broken else 0
+            why = f"{count:,} rows break the rule" if count else "no row breaks the rule"
+            return [Finding(rule.name, "rows", 0, count, 0, count == 0, rule.severity, why)]
+
+        return found
+
+    def _counted(self, place: int) -> Counted | BackfillError:
+        table = self.facts.table
+        return table if isinstance(table, BackfillError) else table[place]
+
+
+def _allowed(finding: Finding, load: Load) -> Finding:
+    """Return a finding that the run which wrote the slice was allowed to pass: told, and blocking nothing."""
+    if finding.passed:
+        return finding
+    why = f"{finding.why} (run {load.run_id[:8]} was allowed to: {load.reason})"
+    return replace(finding, severity="warn", allowed=True, why=why)
+
+
+def _or_raise(found: Sequence[T] | BackfillError) -> Sequence[T]:
+    if isinstance(found, BackfillError):
+        raise found
+    return found
+
+
+def _not_asked(check: str, error: BackfillError, severity: Severity = "block") -> Finding:
+    return _failed(check, severity, f"it could not be asked ({error.what}: {error.why})")
+
+
+def _failed(check: str, severity: Severity, why: str) -> Finding:
+    return Finding(check, "rows", None, None, 0, passed=False, severity=severity, why=why)

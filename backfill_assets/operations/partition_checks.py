@@ -1,0 +1,241 @@
+"""Asset checks per partition: what was written is looked at again, and the UI shows each day's result.
+
+A run over several days gives each of them a result of its own, which Dagster's own `AssetCheckResult` cannot.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import dagster as dg
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationTargetMaterializationData,
+)
+
+from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
+from backfill_assets.controls.lanes import PARTITION, lane_by_tags
+from backfill_assets.engines import Session
+from backfill_assets.io_managers.declaration import declared_table
+from backfill_assets.io_managers.kinds import kind_of
+from backfill_assets.io_managers.partitions import schema_of, target_over
+from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.slice import Slice
+from backfill_assets.table import Table
+from backfill_assets.writing import AuditTable
+
+_NOT_BLOCKING = ("late_rows",)
+
+
+def partition_checks(
+    asset: dg.AssetsDefinition, io_manager_key: str = "io_manager", *, blocking: bool = True
+) -> dg.AssetChecksDefinition:
+    """Return the checks of a partitioned asset, by what its metadata declares.
+
+    `row_count`, `missing_partitions`, `schema`, and, where declared, `duplicate_keys`, `totals`, `late_rows` and rules
+    of the table's own. A failing one of severity `block` fails the run, keeps what is downstream from starting, and
+    trips the circuit breaker of a backfill; with `blocking=False` it is only shown.
+    """
+    key, definition = asset.key, asset.partitions_def
+    table = _declared(asset, asset.metadata_by_key.get(key, {}), schema=None)
+    specs = [
+        dg.AssetCheckSpec(
+            name,
+            asset=key,
+            partitions_def=definition,
+            blocking=blocking and name not in _NOT_BLOCKING,
+            description=_DESCRIPTIONS.get(name, "A rule of the table's own: no row may break it."),
+        )
+        for name in checks_of(table)
+    ]
+
+    @dg.multi_asset_check(
+        name=f"check_{key.to_python_identifier()}",
+        specs=specs,
+        required_resource_keys={io_manager_key},
+        can_subset=True,
+    )
+    def check(context: dg.AssetCheckExecutionContext):
+        manager: Any = getattr(context.resources, io_manager_key)
+        wanted = [check.name for check in context.selected_asset_check_keys]
+        with as_failure():
+            found = list(_found(context, manager, asset, wanted))
+        yield from _told(context, key, wanted, found)
+
+    return check
+
+
+_DESCRIPTIONS = {
+    "row_count": "The rows are as many as the last load left, and as the table expects.",
+    "missing_partitions": "There are rows, unless none is expected; no hour is missing where hours are declared.",
+    "schema": "The columns are those that are declared.",
+    "duplicate_keys": "No value of the unique key comes twice.",
+    "totals": "Sums agree with the source.",
+    "late_rows": "No row has reached the source since the partition was loaded.",
+}
+
+
+def _found(
+    context: dg.AssetCheckExecutionContext,
+    manager: Any,
+    asset: dg.AssetsDefinition,
+    wanted: Sequence[str],
+) -> Iterator[Verdict]:
+    lane = lane_by_tags(context.run.tags, manager.controls.live_days)
+    engine, audit = manager.engine_of(lane), AuditTable(schema=manager.audit_schema)
+    metadata = asset.metadata_by_key.get(asset.key, {})
+    with engine.session(who="checks", read_only=True, report=context.log.info) as session:
+        slices = _slices(context, manager, asset, metadata, session)
+        now = datetime.now(timezone.utc)
+        yield from verdicts(session, slices[0].table, slices, audit, now, wanted) if slices else ()
+
+
+def _slices(
+    context: dg.AssetCheckExecutionContext,
+    manager: Any,
+    asset: dg.AssetsDefinition,
+    metadata: Mapping[str, Any],
+    session: Session,
+) -> list[Slice]:
+    if asset.partitions_def is None:
+        return [Slice(_declared(asset, metadata, manager.schema_))]
+    path = list(asset.key.path)
+    return target_over(
+        asset.key.to_user_string(),
+        asset.partitions_def,
+        context.partition_keys,
+        metadata,
+        {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)},
+        lambda table, column: kind_of(session, table, column, None),
+    ).slices
+
+
+def _declared(asset: dg.AssetsDefinition, metadata: Mapping[str, Any], schema: str | None) -> Table:
+    """Return the table without its slices, which says what it expects."""
+    path = list(asset.key.path)
+    named = schema_of(metadata, schema, path)
+    return declared_table(metadata, name=path[-1], schema=named, slice_column=None, dimensions=())
+
+
+def _told(
+    context: dg.AssetCheckExecutionContext,
+    key: dg.AssetKey,
+    wanted: Sequence[str],
+    found: Sequence[Verdict],
+) -> Iterator[dg.AssetCheckResult]:
+    """Yield a result for each check; before them, where there are several partitions, log one for each of them."""
+    for name in wanted:
+        own = [verdict for verdict in found if verdict.check == name]
+        # Dagster knows which partition a result is about only where the run was launched for one, and not for a range
+        if len(own) == 1 and (PARTITION in context.run.tags or own[0].slice.partition is None):
+            yield _result(key, own[0])
+            continue
+        targets = _newest_materializations(context, key, [str(v.slice.partition) for v in own])
+        for verdict in own:
+            context.op_execution_context.log_event(_evaluation(key, verdict, targets))  # pyright: ignore[reportArgumentType]
+        yield _together(key, name, own)
+
+
+def _result(key: dg.AssetKey, verdict: Verdict) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=verdict.check,
+        passed=verdict.passed,
+        severity=_severity(verdict),
+        description=verdict.why,
+        metadata=metadata_of(verdict),
+    )
+
+
+def _evaluation(
+    key: dg.AssetKey, verdict: Verdict, targets: dict[str, Any]
+) -> dg.AssetCheckEvaluation:
+    partition = str(verdict.slice.partition)
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=verdict.check,
+        passed=verdict.passed,
+        partition=partition,
+        severity=_severity(verdict),
+        description=verdict.why,
+        metadata=metadata_of(verdict),
+        # without the materialization that was looked at, Dagster takes the result for an old one
+        target_materialization_data=targets.get(partition),
+    )
+
+
+def _together(key: dg.AssetKey, name: str, own: Sequence[Verdict]) -> dg.AssetCheckResult:
+    """Return the result of the whole run, which blocks what is downstream if any partition does."""
+    wrong = [verdict for verdict in own if not verdict.passed]
+    stops = any(verdict.severity == "block" for verdict in wrong)
+    return dg.AssetCheckResult(
+        asset_key=key,
+        check_name=name,
+        passed=not wrong,
+        severity=dg.AssetCheckSeverity.ERROR if stops or not wrong else dg.AssetCheckSeverity.WARN,
+        description=f"{len(wrong)} of {len(own)} partitions failed"
+        + "".join(f"; {verdict.slice.name}: {verdict.why}" for verdict in wrong[:10]),
+        metadata={
+            "partitions": len(own),
+            "failed": len(wrong),
+            "failed_partitions": dg.MetadataValue.json([str(v.slice.partition) for v in wrong]),
+        },
+    )
+
+
+def metadata_of(verdict: Verdict) -> dict[str, Any]:
+    """Return what the UI shows of a verdict: numbers as numbers, so that it plots them."""
+    worst = verdict.worst
+    found: dict[str, Any] = {
+        "expected": _number(worst.expected),
+        "found": _number(worst.found),
+        "tolerance": float(worst.may_differ),
+        "query": dg.MetadataValue.md(f"```sql\n{verdict.sql}\n```"),
+    }
+    if worst.expected is not None and worst.found is not None:
+        found["difference"] = _number(float(worst.found) - float(worst.expected))
+    if verdict.sample:
+        found["sample"] = dg.MetadataValue.md(
+            "\n".join(f"- `{row.replace('`', chr(39))}`" for row in verdict.sample)
+        )
+    if len(verdict.findings) > 1:
+        found["findings"] = dg.MetadataValue.json([f.as_plain() for f in verdict.findings])
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _number(value: Any) -> int | float | str | None:
+    if value is None or isinstance(value, int):
+        return value
+    as_float = float(value)
+    return as_float if as_float == as_float and abs(as_float) != float("inf") else str(value)
+
+
+def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
+    return (
+        dg.AssetCheckSeverity.ERROR if verdict.severity == "block" else dg.AssetCheckSeverity.WARN
+    )
+
+
+def _newest_materializations(
+    context: dg.AssetCheckExecutionContext, key: dg.AssetKey, partitions: Sequence[str]
+) -> dict[str, Any]:
+    """Return for each partition the materialization that its result is about."""
+    found: dict[str, Any] = {}
+    wanted = set(partitions)
+    cursor = None
+    while wanted - found.keys():
+        page = context.instance.fetch_materializations(
+            dg.AssetRecordsFilter(asset_key=key, asset_partitions=sorted(wanted)),
+            limit=1000,
+            cursor=cursor,
+        )
+        for record in page.records:
+            if record.partition_key is not None and record.partition_key not in found:
+                found[record.partition_key] = AssetCheckEvaluationTargetMaterializationData(
+                    storage_id=record.storage_id,
+                    run_id=record.event_log_entry.run_id,
+                    timestamp=record.timestamp,
+                )
+        if not page.has_more:
+            break
+        cursor = page.cursor
+    return found
