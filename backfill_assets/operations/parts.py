@@ -9,6 +9,7 @@ from backfill_assets.controls.switch import ASSET
 from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.operations.preview import preview_job
 from backfill_assets.operations.sensors import backfill_circuit_breaker
+from backfill_assets.operations.verify_range import verify_job
 from backfill_assets.settings import settings
 
 SWITCH = dg.AssetSpec(
@@ -26,6 +27,12 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
     must_be_usable(settings().alert_urls)
     return dg.Definitions(
         assets=[SWITCH],
-        jobs=[pause_backfills, resume_backfills, raise_budget_job, preview_job(io_manager_key)],  # pyright: ignore[reportArgumentType]
+        jobs=[
+            pause_backfills,  # pyright: ignore[reportArgumentType]
+            resume_backfills,  # pyright: ignore[reportArgumentType]
+            raise_budget_job,  # pyright: ignore[reportArgumentType]
+            preview_job(io_manager_key),
+            verify_job(io_manager_key),
+        ],
         sensors=[backfill_circuit_breaker],
     )
