@@ -13,12 +13,14 @@ gc.freeze()
 from backfill_assets.flights.assets import FLIGHTS, fct_flights  # noqa: E402
 from backfill_assets.instance.executor import lane_executor  # noqa: E402
 from backfill_assets.io_managers import DeleteInsertIOManager  # noqa: E402
+from backfill_assets.operations.partition_checks import partition_checks  # noqa: E402
 from backfill_assets.operations.parts import backfill_operations  # noqa: E402
 from backfill_assets.sales.assets import SALES_RAW, daily_product_sales, fct_sales  # noqa: E402
 
 defs = dg.Definitions.merge(
     dg.Definitions(
         assets=[SALES_RAW, fct_sales, daily_product_sales, FLIGHTS, fct_flights],
+        asset_checks=[partition_checks(asset) for asset in (fct_sales, daily_product_sales)],
         jobs=[
             dg.define_asset_job("rebuild_sales", selection=[fct_sales, daily_product_sales]),
             dg.define_asset_job("rebuild_flights", selection=[fct_flights]),
