@@ -315,6 +315,18 @@ def test_a_range_run_that_stops_tells_done_failed_and_not_reached_apart(place: P
     assert "hidden" not in told
 
 
+def test_a_run_of_one_table_says_nothing_of_the_other(place: Place) -> None:
+    place.backfill("both", [SALES_1, by_day], ["2026-03-03", "2026-03-04"])
+    for day in ("2026-03-03", "2026-03-04"):
+        place.run(SALES_1, day, "both")
+    place.run_range(by_day, "2026-03-03", "2026-03-04", "both")
+    place.end("both", BulkActionStatus.COMPLETED_FAILED)
+    told = place.report("both")
+    assert [line["outcome"] for line in rows_of(told).values()][:2] == ["done", "done"]
+    assert "Of 4 partitions 3 are done." in told
+    assert "1 run failed, 1 partition failed." in told
+
+
 def test_what_an_earlier_run_committed_is_shown_as_left_alone(place: Place) -> None:
     place.run(SALES_1, "2026-03-01")
     place.backfill("rest", [SALES_1], ["2026-03-01", "2026-03-03"])
@@ -322,6 +334,7 @@ def test_what_an_earlier_run_committed_is_shown_as_left_alone(place: Place) -> N
     # a run that found its day committed already and had nothing to do
     run = dg.DagsterRun(
         "mart",
+        asset_selection=frozenset({SALES_1.key}),
         tags={"dagster/backfill": "rest", "dagster/partition": "2026-03-01"},
         status=DagsterRunStatus.SUCCESS,
     )
@@ -361,6 +374,7 @@ def test_a_backfill_that_dagster_calls_completed_goes_on_while_its_runs_do(place
     place.backfill("early", [SALES_1], ["2026-03-01"])
     run = dg.DagsterRun(
         "mart",
+        asset_selection=frozenset({SALES_1.key}),
         tags={"dagster/backfill": "early", "dagster/partition": "2026-03-01"},
         status=DagsterRunStatus.NOT_STARTED,
     )

@@ -22,7 +22,7 @@ from backfill_assets.operations.location import target_in
 from backfill_assets.operations.reports.checks import checks_of
 from backfill_assets.operations.reports.lines import Judge, line_of
 from backfill_assets.operations.reports.planning import Plan, plan_of
-from backfill_assets.operations.reports.runs import Reason, reasons
+from backfill_assets.operations.reports.runs import Reason, reasons, step_named
 from backfill_assets.operations.reports.values import FailedRun, Report, TableReport
 from backfill_assets.operations.reports.warehouse import SliceFacts, facts_of
 from backfill_assets.operations.source_rows import select_of
@@ -93,8 +93,7 @@ class Reader:
         names = [key if key is not None else "(whole table)" for key in keys]
         runs = {run.run_id: run.status for run in plan.runs}
         found = checks_of(self.instance, self.repository, asset, runs)
-        definition = self.repository.assets_defs_by_key.get(asset)
-        step = definition.node_def.name if _is_ours(definition) else str(asset.path[-1])
+        step = step_named(self.repository.assets_defs_by_key.get(asset), asset)
         judge = Judge(step, failures, ended, cancelled)
         judge.remember(names, asked.facts)
         lines = [

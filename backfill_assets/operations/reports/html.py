@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 
 from backfill_assets.operations.reports import wording
-from backfill_assets.operations.reports.plot import as_svg
+from backfill_assets.operations.reports.plot import as_svg, each_bar
 from backfill_assets.operations.reports.values import Line, Report, TableReport
 
 _STYLE = """
@@ -27,7 +27,7 @@ dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
 .card b { display: block; font-size: 20px; font-variant-numeric: tabular-nums; } .card span { color: var(--soft); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
-th, td { text-align: left; padding: 4px 10px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top;
+th, td { text-align: left; padding: 4px 14px 4px 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: break-word; max-width: 420px; }
 th { color: var(--soft); font-weight: 600; position: sticky; top: 0; background: var(--page); }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
@@ -46,6 +46,9 @@ rect.wrong { fill: var(--red); } .grid { stroke: var(--line); }
 .key { color: var(--soft); font-size: 12px; }
 .note { color: var(--amber); }
 """
+
+
+_WRONG = '<i style="background:var(--red)"></i>something went wrong'
 
 
 def as_html(report: Report) -> Iterator[str]:
@@ -80,8 +83,9 @@ def _cards(report: Report) -> Iterator[str]:
         ("difference", wording.number(totals.difference, "+")),
         ("source rows", wording.number(totals.source)),
         ("seconds", wording.amount(totals.seconds)),
-        ("cost", wording.amount(totals.cost)),
     ]
+    if totals.cost is not None:
+        shown.append(("cost", wording.amount(totals.cost)))
     cards = (f'<div class="card"><b>{value}</b><span>{name}</span></div>' for name, value in shown)
     yield f'<div class="cards">{"".join(cards)}</div>'
 
@@ -116,9 +120,10 @@ def _table(table: TableReport) -> Iterator[str]:
     yield from (f'<p class="note">{escape(note)}</p>' for note in table.notes)
     if table.checks:
         yield f"<p>Checks of the whole table: {escape(wording.checks(table.checks))}</p>"
-    yield '<p class="key">rows<i style="background:var(--before)"></i>before'
+    yield f'<p class="key">{each_bar(table.lines)}<i style="background:var(--before)"></i>before'
     yield '<i style="background:var(--after)"></i>after'
-    yield '<i style="background:var(--red)"></i>something went wrong</p>'
+    wrong = any(line.is_wrong for line in table.lines)
+    yield f"{_WRONG if wrong else ''}</p>"
     yield from as_svg(table.lines)
     yield '<div class="wide"><table><thead><tr>'
     for title, _, is_number in wording.COLUMNS:

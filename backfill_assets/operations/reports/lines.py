@@ -8,7 +8,7 @@ from typing import Any
 
 from backfill_assets.errors import without_secrets
 from backfill_assets.expectations import RowCount
-from backfill_assets.operations.reports.runs import Reason, RunFact
+from backfill_assets.operations.reports.runs import Reason, RunFact, step_of_node
 from backfill_assets.operations.reports.values import Check, Line, Outcome
 from backfill_assets.operations.reports.warehouse import SliceFacts
 from backfill_assets.slice import Slice
@@ -75,7 +75,7 @@ class Judge:
         return ("refused" if refused else "failed"), self._said(run.run_id)
 
     def _is_mine(self, reason: Reason) -> bool:
-        return str(reason.step).split("[")[0].split(".")[0] == self.step
+        return step_of_node(str(reason.step)) == self.step
 
     def _said(self, run: str) -> str:
         found = self.failures.get(run, ())
@@ -150,7 +150,7 @@ def _explained(outcome: Outcome, facts: SliceFacts, after: int | None, empty: bo
     if empty:
         found.append("rightly empty")
     if outcome == "done" and after is not None and facts.source not in (None, after):
-        found.append(f"{_amount(after - int(facts.source or 0))} than the source has now")
+        found.append(f"{_amount(after - int(facts.source or 0))} than the source")
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.definitions.partitions.context import partition_loading_context
 
-from backfill_assets.operations.reports.runs import KeysOf, RunFact, runs_of
+from backfill_assets.operations.reports.runs import KeysOf, RunFact, runs_of, step_named
 
 # a partition of an asset; the key is None for an asset without partitions
 Place = tuple[dg.AssetKey, "str | None"]
@@ -71,14 +71,14 @@ def _planned(
 
 
 def _assets(repository: Any, run: RunFact, planned: Any) -> frozenset[dg.AssetKey]:
+    """Return the assets that a run is about: those that it selects, or else those whose steps it has."""
     if run.assets is not None:
         return run.assets
-    if planned is not None:
-        return frozenset(planned)
-    try:
-        return frozenset(repository.get_job(run.job).asset_layer.executable_asset_keys)
-    except Exception:  # a job that is no longer there
-        return frozenset()
+    known = repository.assets_defs_by_key
+    among = known if planned is None else planned
+    return frozenset(
+        key for key in among if key in known and step_named(known[key], key) in run.steps
+    )
 
 
 def _by_runs(newest: Mapping[Place, RunFact]) -> dict[dg.AssetKey, list[str | None]]:

@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 220, 64, 12, 28
 
 @dataclass(frozen=True)
 class Bar:
-    """A partition, or several in a row: rows before and after, and how many of them went wrong."""
+    """A partition, or the average of several in a row: rows before and after, and how many of them went wrong."""
 
     first: str
     last: str
@@ -24,24 +24,39 @@ class Bar:
     wrong: int
 
     @property
-    def name(self) -> str:
-        return self.first if self.first == self.last else f"{self.first} to {self.last}"
+    def told(self) -> str:
+        """The bar in words."""
+        one = self.first == self.last
+        name = self.first if one else f"{self.first} to {self.last}, on average"
+        wrong = f"; {self.wrong:,} not as they should be" if self.wrong else ""
+        return f"{name}: {self.before:,} rows before, {self.after:,} after{wrong}"
 
 
 def bars(lines: Sequence[Line], most: int) -> list[Bar]:
-    """Return at most `most` bars of equally many partitions each."""
-    step = -(-len(lines) // most) or 1
+    """Return at most `most` bars, each of as many partitions, but for the last."""
+    step = _step(lines, most)
     groups = (lines[at : at + step] for at in range(0, len(lines), step))
     return [
         Bar(
             group[0].partition,
             group[-1].partition,
-            sum(line.before or 0 for line in group),
-            sum(line.after or 0 for line in group),
+            # a sum would make the last bar, of fewer partitions, look like a loss
+            round(sum(line.before or 0 for line in group) / len(group)),
+            round(sum(line.after or 0 for line in group) / len(group)),
             sum(line.is_wrong for line in group),
         )
         for group in groups
     ]
+
+
+def each_bar(lines: Sequence[Line]) -> str:
+    """Return what a bar of the picture is, in words."""
+    step = _step(lines, _BARS)
+    return "rows of each partition" if step == 1 else f"rows, on average of {step} partitions a bar"
+
+
+def _step(lines: Sequence[Line], most: int) -> int:
+    return -(-len(lines) // most) or 1
 
 
 def as_text(lines: Sequence[Line]) -> Iterator[str]:
@@ -64,12 +79,10 @@ def as_svg(lines: Sequence[Line]) -> Iterator[str]:
     for share in (0, 0.5, 1):
         y = _TOP + room * (1 - share)
         yield f'<line x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}" class="grid"/>'
-        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" class="axis end">{round(most * share):,}</text>'
+        yield f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" class="axis end">{_rows(most * share)}</text>'
     for number, bar in enumerate(found):
         x, wide = _LEFT + number * each + each * 0.1, each * 0.4
-        wrong = f", {bar.wrong:,} not as they should be" if bar.wrong else ""
-        told = escape(f"{bar.name}: {bar.before:,} before, {bar.after:,} after{wrong}")
-        yield f"<g><title>{told}</title>"
+        yield f"<g><title>{escape(bar.told)}</title>"
         for offset, rows, kind in ((0.0, bar.before, "before"), (wide, bar.after, "after")):
             high = room * rows / most
             yield (
@@ -89,10 +102,14 @@ def _names(found: Sequence[Bar], each: float) -> Iterator[str]:
     shown = sorted({round(n * (len(found) - 1) / 5) for n in range(6)}) if found else []
     for number in shown:
         x = _LEFT + (number + 0.5) * each
-        where = "start" if number == 0 else "end" if number == len(found) - 1 else "middle"
-        x = _LEFT if where == "start" else float(_WIDTH) if where == "end" else x
+        where = "start" if x < _LEFT + 40 else "end" if x > _WIDTH - 40 else "middle"
+        x = {"start": _LEFT, "end": _WIDTH}.get(where, x)
         name = escape(_short(found[number].first))
         yield f'<text x="{x:.1f}" y="{_HEIGHT - 6}" class="axis {where}">{name}</text>'
+
+
+def _rows(value: float) -> str:
+    return f"{value:,.1f}" if value < 10 and value % 1 else f"{value:,.0f}"
 
 
 def _most(found: Sequence[Bar]) -> int:

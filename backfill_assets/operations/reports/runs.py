@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,12 +19,12 @@ _FAILURES = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.PIPELINE_FAIL
 
 @dataclass(frozen=True)
 class RunFact:
-    """What a report keeps of a run; `assets` is None where it selects all of its job."""
+    """What a report keeps of a run; `assets` is None where it selects all of its job, and has those `steps`."""
 
     run_id: str
     status: str
     assets: frozenset[dg.AssetKey] | None
-    job: str
+    steps: frozenset[str]
     key: str | None
     edges: tuple[str, str] | None
     subset: tuple[str, ...] | None
@@ -50,17 +50,18 @@ class Reason:
 def runs_of(instance: dg.DagsterInstance, backfill: str) -> Iterator[RunFact]:
     """Yield the runs of a backfill, newest first, a page at a time."""
     cursor: str | None = None
+    steps = lru_cache(maxsize=64)(lambda plan: _steps(instance, plan))
     while True:
         page = instance.get_run_records(
             dg.RunsFilter(tags={BACKFILL: backfill}), limit=_PAGE, cursor=cursor
         )
-        yield from (_fact(record) for record in page)
+        yield from (_fact(record, steps) for record in page)
         if len(page) < _PAGE:
             return
         cursor = page[-1].dagster_run.run_id
 
 
-def _fact(record: Any) -> RunFact:
+def _fact(record: Any, steps: Callable[[str | None], frozenset[str]]) -> RunFact:
     run: dg.DagsterRun = record.dagster_run
     start, end = (run.tags.get(edge) for edge in RANGE)
     subset: Any = run.partitions_subset
@@ -68,7 +69,7 @@ def _fact(record: Any) -> RunFact:
         run.run_id,
         run.status.value,
         frozenset(run.asset_selection) if run.asset_selection else None,
-        run.job_name,
+        frozenset() if run.asset_selection else steps(run.execution_plan_snapshot_id),
         run.tags.get(PARTITION),
         (start, end) if start and end else None,
         tuple(subset.get_partition_keys()) if subset is not None else None,
@@ -76,6 +77,23 @@ def _fact(record: Any) -> RunFact:
         is_held(run),
         "...".join(partitions_of(run.tags)),
     )
+
+
+def _steps(instance: dg.DagsterInstance, plan: str | None) -> frozenset[str]:
+    if plan is None:
+        return frozenset()
+    found = instance.get_execution_plan_snapshot(plan).step_keys_to_execute
+    return frozenset(step_of_node(key) for key in found)
+
+
+def step_of_node(key: str) -> str:
+    """Return the outermost node of a step: an asset's own, also where it is a graph or has mapped steps."""
+    return key.split("[")[0].split(".")[0]
+
+
+def step_named(asset: Any, key: dg.AssetKey) -> str:
+    """Return the name of the step that makes an asset; its key's last part where it has none."""
+    return asset.node_def.name if asset is not None and asset.is_executable else key.path[-1]
 
 
 class KeysOf:
