@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,14 @@ from dagster._core.storage.dagster_run import DagsterRunStatus
 from backfill_assets.io_managers import DeleteInsertIOManager, PerSlice, Select, table_metadata
 from backfill_assets.operations.parts import backfill_operations
 from backfill_assets.operations.reports.publishing import ASSET
+from backfill_assets.operations.reports.plot import as_svg, as_text
+from backfill_assets.operations.reports.values import Line
+from backfill_assets.operations.reports.warehouse import facts_of
 from backfill_assets.settings import settings
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
+from backfill_assets.window import Window
+from backfill_assets.writing import AuditTable, Load
 from backfill_assets_tests.warehouses import Warehouse
 
 DAYS = dg.DailyPartitionsDefinition("2026-01-01", end_date="2026-07-01")
@@ -509,3 +516,61 @@ def test_what_the_asset_page_shows_is_bounded_and_has_a_plot(place: Place) -> No
     assert "2026-03-01" in shown["rows_plot"]
     assert (shown["done"], shown["wrong_partitions"], shown["rows_after"]) == (1, 0, 1)
     assert shown["summary"] == "🟢 **The one partition is done.**"
+
+
+def test_what_the_audit_says_was_refused_is_told_in_its_own_words(place: Place) -> None:
+    place.backfill("told", [SALES_1], ["2026-03-01", "2026-03-03", "2026-03-04"])
+    place.run(SALES_1, "2026-03-01", "told")
+    for day, outcome in (("2026-03-03", "refused"), ("2026-03-04", "failed")):
+        start = datetime.fromisoformat(f"{day}T00:00:00+00:00")
+        attempt = Load(
+            audit_id=day,
+            table_name="mart.sales",
+            partition_key=day,
+            window_start=start,
+            window_end=start + timedelta(days=1),
+            dimensions="{}",
+            outcome=outcome,
+            strategy="recompute",
+            lane="backfill",
+            rows_before=0,
+            rows_after=0,
+            checksum="",
+            reason=None,
+            ticket=None,
+            launched_by=None,
+            run_id="a-run",
+            backfill_id="told",
+            code_version=None,
+            source_read_at=start,
+            started_at=start,
+            committed_at=start,
+            seconds=1.0,
+            detail=json.dumps({"why": f"it was {outcome} | on purpose"}),
+        )
+        with place.warehouse.session() as session, session.transaction():
+            AuditTable().record(session, attempt)
+    place.end("told", BulkActionStatus.COMPLETED_FAILED)
+    lines = rows_of(place.report("told"))
+    assert (lines["2026-03-03"]["outcome"], lines["2026-03-03"]["why"]) == (
+        "refused",
+        "it was refused \\| on purpose",
+    )
+    assert (lines["2026-03-04"]["outcome"], lines["2026-03-04"]["before"]) == ("failed", "-")
+
+
+def test_ten_years_take_a_handful_of_statements_and_a_picture_of_groups(place: Place) -> None:
+    select = Select("SELECT CAST(sold_at AS DATE) AS day, id FROM raw.sales", on="sold_at")
+    place.run(SALES_1, "2026-03-01")
+    first = date(2017, 1, 1)
+    slices = [Slice(SALES, Window.day(first + timedelta(days=n))) for n in range(3650)]
+    with place.warehouse.session(read_only=True) as session:
+        asked: list[str] = []
+        fetch = session.fetch
+        session.fetch = lambda sql: (asked.append(sql), fetch(sql))[1]  # type: ignore[method-assign]
+        facts, notes = facts_of(session, AuditTable(), SALES, slices, select, "none", set())
+    assert (len(facts), notes) == (3650, [])
+    assert len(asked) <= 8
+    lines = [Line(slice_.name, "done", before=1, after=2) for slice_ in slices]
+    assert "\n".join(as_svg(lines)).count("<g>") <= 100
+    assert len(list(as_text(lines))) <= 100
