@@ -17,8 +17,8 @@ from dagster._core.storage.dagster_run import DagsterRunStatus
 
 from backfill_assets.io_managers import DeleteInsertIOManager, PerSlice, Select, table_metadata
 from backfill_assets.operations.parts import backfill_operations
-from backfill_assets.operations.reports.publishing import ASSET
 from backfill_assets.operations.reports.plot import as_svg, as_text
+from backfill_assets.operations.reports.publishing import ASSET, folder_of
 from backfill_assets.operations.reports.values import Line
 from backfill_assets.operations.reports.warehouse import facts_of
 from backfill_assets.settings import settings
@@ -80,6 +80,12 @@ def by_day() -> PerSlice:
     return PerSlice(rows)
 
 
+@dg.asset(key_prefix=["mart"])
+def whole() -> Select:
+    """A table without partitions."""
+    return Select("SELECT id FROM raw.sales")
+
+
 @dg.asset_check(asset=SALES_1, partitions_def=DAYS)
 def not_too_many(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
     """Passes on the 1st, warns on the 3rd, fails on the 4th."""
@@ -95,7 +101,9 @@ def not_too_many(context: dg.AssetCheckExecutionContext) -> dg.AssetCheckResult:
 MANAGER = DeleteInsertIOManager(url=dg.EnvVar("REPORT_TEST_URL"))
 defs = dg.Definitions.merge(
     dg.Definitions(
-        assets=[SALES_1, by_day], asset_checks=[not_too_many], resources={"io_manager": MANAGER}
+        assets=[SALES_1, by_day, whole],
+        asset_checks=[not_too_many],
+        resources={"io_manager": MANAGER},
     ),
     backfill_operations(),
 )
@@ -140,7 +148,11 @@ class Place:
         )
 
     def run(
-        self, asset: dg.AssetsDefinition, day: str, backfill: str = "", checks: Sequence[Any] = ()
+        self,
+        asset: dg.AssetsDefinition,
+        day: str | None,
+        backfill: str = "",
+        checks: Sequence[Any] = (),
     ) -> dg.ExecuteInProcessResult:
         more = {"dagster/backfill": backfill} if backfill else {}
         return dg.materialize(
@@ -574,3 +586,83 @@ def test_ten_years_take_a_handful_of_statements_and_a_picture_of_groups(place: P
     lines = [Line(slice_.name, "done", before=1, after=2) for slice_ in slices]
     assert "\n".join(as_svg(lines)).count("<g>") <= 100
     assert len(list(as_text(lines))) <= 100
+
+
+def test_a_table_without_partitions_is_one_line(place: Place) -> None:
+    place.backfill("all", [SALES_1, whole], ["2026-03-01"])
+    place.run(SALES_1, "2026-03-01", "all")
+    assert place.run(whole, None, "all").success
+    place.end("all")
+    lines = rows_of(place.report("all"), "mart.whole")
+    assert lines["(whole table)"]["after"] == lines["(whole table)"]["source"] == "13"
+
+
+def test_a_backfill_of_a_job_is_reported_by_its_partition_names(place: Place) -> None:
+    place.backfill("job", [SALES_1], ["2026-03-01"])
+    found = place.instance.get_backfill("job")
+    assert found is not None
+    names = ["2026-03-01", "2026-03-03"]
+    place.instance.update_backfill(
+        found._replace(asset_backfill_data=None, asset_selection=None, partition_names=names)
+    )
+    place.run(SALES_1, "2026-03-01", "job")
+    place.end("job", BulkActionStatus.COMPLETED)
+    told = place.report("job")
+    assert [rows_of(told)[day]["outcome"] for day in names] == ["done", "not reached"]
+    assert "🔴 **Dagster says COMPLETED, and yet 1 partition was not reached." in told
+
+
+def test_a_plan_that_dagster_cannot_read_any_more_is_guessed_from_the_runs(place: Place) -> None:
+    place.backfill("old", [SALES_1], ["2026-03-01"])
+    found = place.instance.get_backfill("old")
+    assert found is not None
+    place.instance.update_backfill(
+        found._replace(asset_backfill_data=None, serialized_asset_backfill_data="{}")
+    )
+    place.run(SALES_1, "2026-03-03", "old")
+    place.end("old")
+    told = place.report("old")
+    assert rows_of(told)["2026-03-03"]["outcome"] == "done"
+    assert "Dagster no longer tells the plan" in told
+
+
+def test_a_run_that_the_queue_refused_has_refused_each_of_its_days(place: Place) -> None:
+    place.backfill("queue", [SALES_1], ["2026-03-03", "2026-03-04"])
+    run = dg.DagsterRun(
+        "mart",
+        asset_selection=frozenset({SALES_1.key}),
+        tags={
+            "dagster/backfill": "queue",
+            "dagster/asset_partition_range_start": "2026-03-03",
+            "dagster/asset_partition_range_end": "2026-03-04",
+        },
+    )
+    place.instance.add_run(run)
+    place.instance.report_run_failed(run, message="Refused: no reason is given")
+    place.end("queue", BulkActionStatus.COMPLETED_FAILED)
+    lines = rows_of(place.report("queue"))
+    for day in ("2026-03-03", "2026-03-04"):
+        assert (lines[day]["outcome"], lines[day]["why"]) == (
+            "refused",
+            "Refused: no reason is given",
+        )
+
+
+def test_without_a_setting_reports_lie_beside_what_keeps_the_instance(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BACKFILL_REPORTS")
+    settings.cache_clear()
+    monkeypatch.chdir(tmp_path)
+    assert folder_of(place.instance) == tmp_path / ".backfill_reports"
+    home = tmp_path / "home"
+    home.mkdir()
+    with dg.DagsterInstance.local_temp(str(home)) as lasting:
+        assert folder_of(lasting) == home / "storage" / "reports"
+
+
+def test_an_id_is_a_name_and_leads_nowhere_else(place: Place, tmp_path: Path) -> None:
+    place.backfill("../../out", [SALES_1], ["2026-03-01"])
+    place.end("../../out")
+    assert "Written to" in place.tick()[0]
+    assert {file.name for file in place.folder.iterdir()} == {"______out.md", "______out.html"}

@@ -188,7 +188,7 @@ def _assembled(
         ended=_instant(backfill.backfill_end_timestamp),
         title=without_secrets(backfill.title or ""),
         reason=without_secrets(backfill.tags.get("reason", "")),
-        by=backfill.tags.get("launched_by") or backfill.tags.get("user") or "",
+        by=without_secrets(backfill.tags.get("launched_by") or backfill.tags.get("user") or ""),
         runs=Counter(run.status for run in plan.runs),
         failed_runs=tuple(reversed(failed)),
         error=without_secrets(" ".join(error.split())),

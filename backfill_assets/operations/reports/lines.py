@@ -68,7 +68,7 @@ class Judge:
         own = [r for r in self.failures.get(run.run_id, ()) if r.step is None or self._is_mine(r)]
         if not own and run.run_id in self.failures:
             return "not reached", f"its run failed before it: {self._said(run.run_id)}"
-        at = self.stopped.setdefault(run.run_id, name)
+        at = self.stopped.setdefault(run.run_id, name) if run.began else name
         if at != name:
             return "not reached", f"its run stopped at {at}"
         refused = any(reason.refused for reason in own)

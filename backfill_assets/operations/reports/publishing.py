@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import tempfile
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,14 +61,12 @@ def publish(instance: dg.DagsterInstance, report: Report) -> tuple[Paths, dict[s
 
 def write(path: Path, lines: Iterable[str]) -> None:
     """Replace the file by `lines`; whoever reads meanwhile sees the old one or the new one."""
-    new: str | None = None
+    new = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, new = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with new.open("w", encoding="utf-8", errors="backslashreplace") as file:
             file.writelines(f"{line}\n" for line in lines)
-            os.fchmod(file.fileno(), 0o644)
-        os.replace(new, path)
+        new.replace(path)
     except OSError as error:
         raise BackfillError(
             f"the report {path} could not be written",
@@ -77,9 +74,8 @@ def write(path: Path, lines: Iterable[str]) -> None:
             f"Make room or set {variable('reports')} to a folder that this process may write to",
         ) from None
     finally:
-        if new is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(new)
+        with contextlib.suppress(OSError):  # it is there only where the replacement has failed
+            new.unlink()
 
 
 def metadata_of(report: Report, paths: Paths) -> dict[str, Any]:

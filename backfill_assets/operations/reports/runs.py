@@ -130,7 +130,9 @@ def reasons(instance: dg.DagsterInstance, run: RunFact) -> list[Reason]:
         return steps
     said = next((event.message for event in events if event is not None and event.message), "")
     why = said or "its process ended without a word"
-    return [Reason(None, without_secrets(why), not run.began)]
+    # the coordinator refuses before a run begins; a process that could not be started is no refusal
+    refused = not run.began and "Refused: " in why
+    return [Reason(None, without_secrets(why), refused)]
 
 
 def _of_step(event: Any) -> Reason:

@@ -59,10 +59,13 @@ class Waiting:
 
     @classmethod
     def of(cls, cursor: str | None) -> Waiting:
-        """Return what an earlier tick left."""
-        found = json.loads(cursor) if cursor else {}
-        due = {name: (int(n), float(at)) for name, (n, at) in found.get("due", {}).items()}
-        return cls(found.get("newest"), due)
+        """Return what an earlier tick left; a cursor that somebody has changed by hand begins anew."""
+        try:
+            found = json.loads(cursor) if cursor else {}
+            due = {name: (int(n), float(at)) for name, (n, at) in found.get("due", {}).items()}
+            return cls(found.get("newest"), due)
+        except (ValueError, TypeError, AttributeError):
+            return cls(None, {})
 
     @property
     def cursor(self) -> str:
