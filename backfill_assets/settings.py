@@ -84,6 +84,10 @@ class Settings(BaseModel):
         default="",
         description="Where alerts go: Apprise URLs (Slack, mail, PagerDuty, webhooks ...), separated by spaces.",
     )
+    reports: str | None = Field(
+        default=None,
+        description="The folder of the reports of backfills; the folder reports of the instance's storage without it.",
+    )
     lane_executor: Literal["in_process", "multiprocess", "celery"] = Field(
         default="in_process", description="How the steps of a backfill run are executed."
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from backfill_assets.checks.by_slice import Buckets, Number, measured
-from backfill_assets.engines import Session
+from backfill_assets.engines import Session, Spelling
 from backfill_assets.engines.sql import instant, listed, qualified, quoted
 from backfill_assets.errors import BackfillError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
@@ -146,15 +146,9 @@ def _source(
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     late = source is table.source and source.ingested_at is not None
     if late:
-        read = [
-            instant(spelling, load.source_read_at) if load else "NULL"
-            for load in (loads.get(key_of(s)) for s in slices)
-        ]
-        came, since = (
-            quoted(spelling, str(source.ingested_at)),
-            buckets.per_slice(spelling, read),
-        )
-        measures["late"] = f"count(CASE WHEN {came} >= {since} THEN 1 END)"
+        loaded = [loads.get(key_of(slice_)) for slice_ in slices]
+        since = [load.source_read_at if load else None for load in loaded]
+        measures["late"] = late_measure(spelling, buckets, str(source.ingested_at), since)
     found = measured(session, buckets, at.relation, measures)
     return [
         Counted(
@@ -165,6 +159,14 @@ def _source(
         )
         for one in found
     ]
+
+
+def late_measure(
+    spelling: Spelling, buckets: Buckets, ingested_at: str, since: Sequence[datetime | None]
+) -> str:
+    """Return the SQL that counts a source's rows that arrived at or after the instant of their slice; NULL: none."""
+    moment = buckets.per_slice(spelling, [instant(spelling, one) for one in since])
+    return f"count(CASE WHEN {quoted(spelling, ingested_at)} >= {moment} THEN 1 END)"
 
 
 def _queried(session: Session, slices: Sequence[Slice], query: str) -> list[Number | None]:

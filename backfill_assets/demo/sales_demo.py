@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from rich.console import Console
 from rich.table import Table as Grid
 
-from backfill_assets.demo import switch_demo
+from backfill_assets.demo import report_demo, switch_demo
 from backfill_assets.demo.place import Place
 from backfill_assets.demo.progress import watch
 from backfill_assets.demo.servers import servers
@@ -52,7 +52,8 @@ def run(
         status = watch(running.dagster, backfill, console, must_be_alive=running.must_be_alive)
         right = report(place, console, backfill, partitions)
         switched = switch_demo.show(running, console, TABLES[0], partitions[:2])
-    return right and switched and status in ("COMPLETED", "COMPLETED_SUCCESS")
+        reported = report_demo.show(running, console, backfill)
+    return right and switched and reported and status in ("COMPLETED", "COMPLETED_SUCCESS")
 
 
 def report(place: Place, console: Console, backfill: str, partitions: list[str]) -> bool:

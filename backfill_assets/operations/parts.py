@@ -1,4 +1,4 @@
-"""What a code location adds to have its backfills controlled: jobs, the breaker's sensor, the switch as an asset."""
+"""What a code location adds to have its backfills controlled: jobs, sensors, the switch and the reports as assets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.switch import ASSET
 from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.operations.preview import preview_job
+from backfill_assets.operations.reports.job import report_job
+from backfill_assets.operations.reports.publishing import ASSET as REPORT_ASSET
+from backfill_assets.operations.reports.sensor import report_sensor
 from backfill_assets.operations.sensors import backfill_circuit_breaker
 from backfill_assets.operations.verify_range import verify_job
 from backfill_assets.settings import settings
@@ -18,6 +21,12 @@ SWITCH = dg.AssetSpec(
     description="The kill switch of backfills: each event is a pause or its end, with who, why and when.",
 )
 
+REPORT = dg.AssetSpec(
+    REPORT_ASSET,
+    group_name="controls",
+    description="Reports of backfills: each event is one, with its headline, counts, plot and files.",
+)
+
 
 def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
     """Return the definitions to merge with those of a location whose IO manager has that key.
@@ -26,13 +35,14 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
     """
     must_be_usable(settings().alert_urls)
     return dg.Definitions(
-        assets=[SWITCH],
-        jobs=[
-            pause_backfills,  # pyright: ignore[reportArgumentType]
-            resume_backfills,  # pyright: ignore[reportArgumentType]
-            raise_budget_job,  # pyright: ignore[reportArgumentType]
+        assets=[SWITCH, REPORT],
+        jobs=[  # pyright: ignore[reportArgumentType]
+            pause_backfills,
+            resume_backfills,
+            raise_budget_job,
             preview_job(io_manager_key),
             verify_job(io_manager_key),
+            report_job(io_manager_key),
         ],
-        sensors=[backfill_circuit_breaker],
+        sensors=[backfill_circuit_breaker, report_sensor(io_manager_key)],
     )

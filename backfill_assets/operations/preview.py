@@ -1,6 +1,5 @@
 """The job `preview_backfill`: which partitions, what is there, what would come, what would be refused, how long."""
 
-from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any
 
@@ -15,13 +14,14 @@ from backfill_assets.controls.retention import retention
 from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
-from backfill_assets.io_managers.partitions import Target, schema_of, target_over
+from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.location import asset_named
+from backfill_assets.operations.location import asset_named, target_in
 from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
+from backfill_assets.operations.source_rows import select_of
 from backfill_assets.partition_keys import oldest_end, time_dimension
 from backfill_assets.slice import Slice
-from backfill_assets.writing import AuditTable, Run, Select
+from backfill_assets.writing import AuditTable, Run
 
 _SHOWN = 1000
 _BARS = 60
@@ -82,12 +82,12 @@ def previewed(
             config, f"asset {key.to_user_string()} has no partitions", "Name one that has"
         )
     keys = _keys(definition, config)
-    select = _select_of(asset)
+    select = select_of(asset)
     engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
     try:
         with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
-            target = _target(
-                manager, key, asset, definition, keys, lambda t, c: kind_of(session, t, c, select)
+            target = target_in(
+                manager, key, asset, keys, lambda t, c: kind_of(session, t, c, select)
             )
             loads = newest_loads(session, audit, target.table, target.slices)
             asked = _controls(context, manager, key, definition, keys, target, config, loads)
@@ -167,40 +167,10 @@ def _time_of(definition: dg.MultiPartitionsDefinition) -> Any:
     )
 
 
-def _target(
-    manager: DeleteInsertIOManager,
-    key: dg.AssetKey,
-    asset: dg.AssetsDefinition,
-    definition: Any,
-    keys: list[str],
-    kind: Callable[..., Any],
-) -> Target:
-    metadata = asset.metadata_by_key.get(key, {})
-    path = list(key.path)
-    where = {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)}
-    parts = (
-        [definition.get_partition_key_from_str(name) for name in keys]
-        if isinstance(definition, dg.MultiPartitionsDefinition)
-        else keys
-    )
-    return target_over(key.to_user_string(), definition, parts, metadata, where, kind)
-
-
 def _cannot(config: PreviewConfig, why: str, do: str) -> DeclarationError:
     return DeclarationError(
         f"{config.table} {config.first} to {config.last} cannot be previewed", why, do
     )
-
-
-def _select_of(asset: dg.AssetsDefinition) -> Select | None:
-    """Return the query of an asset that is one: a function without inputs whose annotation says so."""
-    function = getattr(getattr(asset.op, "compute_fn", None), "decorated_fn", None)
-    if function is None or function.__code__.co_argcount:
-        return None
-    if function.__annotations__.get("return") not in (Select, "Select"):
-        return None
-    found = function()
-    return found if isinstance(found, Select) else None
 
 
 def _summary(found: Preview, config: PreviewConfig) -> str:

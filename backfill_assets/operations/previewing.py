@@ -13,10 +13,10 @@ from backfill_assets.checks.facts import Loads, key_of, newest_loads
 from backfill_assets.controls.gate import Control, refusals
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import listed, qualified
+from backfill_assets.operations.source_rows import rows_of_select
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
-from backfill_assets.writing.fit import resolved
 
 __all__ = ["Line", "Loads", "Preview", "key_of", "newest_loads", "preview"]
 
@@ -80,7 +80,7 @@ def preview(
     relation = qualified(spelling, table)
     there = session.columns_of(relation) is not None
     rows = _counts(session, buckets, relation) if there else [0] * len(slices)
-    source = _source_rows(session, table, buckets, select) if select else None
+    source = rows_of_select(session, table, slices, select) if select else None
     twice = _duplicates(session, buckets, table, relation) if there and table.unique_key else None
     lines = [
         Line(
@@ -108,13 +108,6 @@ def preview(
 
 def _counts(session: Session, buckets: Buckets, relation: str) -> list[int]:
     return [int(found["n"]) for found in measured(session, buckets, relation, {"n": "count(*)"})]
-
-
-def _source_rows(session: Session, table: Table, buckets: Buckets, select: Select) -> list[int]:
-    # over all regions at once: they are told apart by the rows themselves
-    plain = Slice(Table(table.name, table.slice_column, schema=table.schema), buckets.whole)
-    query = resolved(session, plain, select).for_slice(session.spelling, plain)
-    return _counts(session, buckets, f"(\n{query}\n) AS source_rows")
 
 
 def _duplicates(session: Session, buckets: Buckets, table: Table, relation: str) -> list[int]:

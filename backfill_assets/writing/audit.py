@@ -118,6 +118,17 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Told:
+    """A load, and of the committed load of the slice before it what tells why rows differ; None where there is none."""
+
+    load: Load
+    run_before: str | None
+    code_before: str | None
+    checksum_before: str | None
+    read_before: datetime | None
+
+
+@dataclass(frozen=True)
 class Spent:
     """What loads and attempts took: seconds of their attempts, rows written, cost in the engine's unit."""
 
@@ -133,6 +144,8 @@ _TYPES = {
     "str": "TEXT",
 }
 _TYPE_OF = {field.name: str(field.type).split(" ")[0] for field in fields(Load)}
+# what `Told` keeps of the load before
+_BEFORE = ("run_id", "code_version", "checksum", "source_read_at")
 # the columns of `load_audit_entries`, apart from `entry`, which holds the other fields
 _ASKED = ("audit_id", "table_name", "source_read_at")
 # what each slice asks of it: who read later than I did, and is my row there
@@ -278,6 +291,41 @@ class AuditTable:
                 return load
         return None
 
+    def told(
+        self, session: Session, table: Table, window: Window | None, backfill_id: str
+    ) -> list[Told]:
+        """Return every row of a backfill that touches `window`, oldest first, and the newest load of each slice.
+
+        Rows of the backfill that were not committed come along: they say what was refused or failed.
+        """
+        spelling = session.spelling
+        if not self.is_there(session):
+            return []
+        committed = f"{_field(spelling, 'outcome')} = 'committed'"
+        mine = f"{_field(spelling, 'backfill_id')} = {text(spelling, backfill_id)}"
+        slices = ("dimensions", "window_start", "window_end")
+        apart = [*(_field(spelling, name) for name in slices), f"CASE WHEN {committed} THEN 1 END"]
+        by, at = f"PARTITION BY {', '.join(apart)}", _field(spelling, "committed_at")
+        before = ", ".join(
+            f"lag({_field(spelling, name)}) OVER ({by} ORDER BY {at}) AS before_{name}"
+            for name in _BEFORE
+        )
+        ranked = (
+            f"SELECT {_fields(spelling)}, {before},"
+            f" row_number() OVER ({by} ORDER BY {at} DESC) AS newest_is_1 FROM {self.stored(spelling)}"
+            f" WHERE {_rows_of(spelling, table, window)} AND ({committed} OR {mine})"
+        )
+        names = ", ".join([listed(spelling, _TYPE_OF), *(f"before_{name}" for name in _BEFORE)])
+        is_mine = f"{quoted(spelling, 'backfill_id')} = {text(spelling, backfill_id)}"
+        found = session.fetch(
+            f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1 OR {is_mine}"
+            f" ORDER BY {quoted(spelling, 'committed_at')}"
+        )
+        wide = len(_TYPE_OF)
+        return [
+            Told(Load(**dict(zip(_TYPE_OF, row[:wide], strict=True))), *row[wide:]) for row in found
+        ]
+
     def usual(
         self, session: Session, table: Table, most: int
     ) -> tuple[list[float] | None, list[float]]:
@@ -337,7 +385,12 @@ class AuditTable:
 
 def _committed(spelling: Spelling, table: Table, window: Window | None = None) -> str:
     """Return the condition for committed loads of `table`, of those only that touch `window` where one is given."""
-    parts = [names_of(spelling, table), f"{_field(spelling, 'outcome')} = 'committed'"]
+    return f"{_rows_of(spelling, table, window)} AND {_field(spelling, 'outcome')} = 'committed'"
+
+
+def _rows_of(spelling: Spelling, table: Table, window: Window | None) -> str:
+    """Return the condition for audit rows of `table`, whatever their outcome, that touch `window` if one is given."""
+    parts = [names_of(spelling, table)]
     if window is not None:
         first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
         start, end = (instant(spelling, edge) for edge in (window.start, window.end))

@@ -56,6 +56,8 @@ def test_the_demo_loads_its_days_twice_to_the_same_table_and_leaves_nothing_runn
                 for row in shown.stdout.splitlines()
             )
         assert "make dev" in shown.stdout
+        (report,) = [line.strip() for line in shown.stdout.splitlines() if line.endswith(".md")]
+        assert "partitions are done; 2 of them rightly empty." in Path(report).read_text()
         assert children_of(tmp_path / "dagster_home") == []
         with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session() as session:
             tables.append(session.fetch(look))
