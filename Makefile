@@ -67,8 +67,8 @@ check: setup-dev ## lint, format, types and layers
 bench: setup-dev ## measure against bare SQL and the stock IO manager; rewrites docs/benchmarks.md
 	$(PY) -m backfill_assets_tests.bench
 
-screenshots: setup-dev ## take the pictures of docs/ from the UI on the demo's data (needs chromium)
-	$(PY) -m backfill_assets_tests.screenshots
+screenshots: setup-dev ## take the pictures of docs/ on the way through the browser's story (needs chromium)
+	STORY_IMAGES=docs/images $(PY) -m pytest -q backfill_assets_tests/stories/test_browser.py
 
 LOCK := .venv/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
   --no-header --no-annotate --no-strip-extras --quiet pyproject.toml

@@ -194,9 +194,7 @@ def metadata_of(verdict: Verdict) -> dict[str, Any]:
     if worst.expected is not None and worst.found is not None:
         found["difference"] = _number(float(worst.found) - float(worst.expected))
     if verdict.sample:
-        found["sample"] = dg.MetadataValue.md(
-            "\n".join(f"- `{row.replace('`', chr(39))}`" for row in verdict.sample)
-        )
+        found["sample"] = dg.MetadataValue.text("\n".join(verdict.sample))
     if len(verdict.findings) > 1:
         found["findings"] = dg.MetadataValue.json([f.as_plain() for f in verdict.findings])
     return {name: value for name, value in found.items() if value is not None}
