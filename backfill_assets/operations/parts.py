@@ -1,4 +1,4 @@
-"""What a code location adds to have its backfills controlled: jobs, the breaker's sensor, the switch as an asset."""
+"""What a code location adds to have its backfills controlled: jobs, sensors, the switch as an asset."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import dagster as dg
 from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.switch import ASSET
 from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
+from backfill_assets.operations.late_jobs import late_rows_job
+from backfill_assets.operations.late_sensor import late_rows_sensor
 from backfill_assets.operations.preview import preview_job
 from backfill_assets.operations.sensors import backfill_circuit_breaker
 from backfill_assets.settings import settings
@@ -26,6 +28,12 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
     must_be_usable(settings().alert_urls)
     return dg.Definitions(
         assets=[SWITCH],
-        jobs=[pause_backfills, resume_backfills, raise_budget_job, preview_job(io_manager_key)],  # pyright: ignore[reportArgumentType]
-        sensors=[backfill_circuit_breaker],
+        jobs=[
+            pause_backfills,  # pyright: ignore[reportArgumentType]
+            resume_backfills,  # pyright: ignore[reportArgumentType]
+            raise_budget_job,  # pyright: ignore[reportArgumentType]
+            preview_job(io_manager_key),
+            late_rows_job(io_manager_key),
+        ],
+        sensors=[backfill_circuit_breaker, late_rows_sensor(io_manager_key)],
     )

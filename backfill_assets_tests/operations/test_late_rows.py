@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
+from dagster._core.launcher.sync_in_memory_run_launcher import SyncInMemoryRunLauncher
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import Source
+from backfill_assets.io_managers import DeleteInsertIOManager, Select
 from backfill_assets.operations.late_rows import late_slices
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable
+from backfill_assets_tests.operations import late_location
+from backfill_assets_tests.operations.daemon import Daemon, daemon_for
 from backfill_assets_tests.warehouses import Warehouse, at
 
 EVENTS = Source("raw.events", on="event_at", ingested_at="arrived_at")
@@ -290,3 +298,220 @@ def test_a_wall_clock_made_an_instant_in_the_source_is_one(warehouse: Warehouse)
     assert found(warehouse, table, days(table, "2026-05-04", 1)) == {
         "2026-05-04": (1, "05-05 00:10")
     }
+
+
+DAYS_OF_MAY = [f"2026-05-{number:02}" for number in range(1, 32)]
+
+
+class Shop:
+    """A shop whose sales are loaded by day, on a running instance."""
+
+    def __init__(self, daemon: Daemon, warehouse: Warehouse) -> None:
+        self.daemon, self.warehouse = daemon, warehouse
+        warehouse.execute(
+            "CREATE SCHEMA raw",
+            "CREATE TABLE raw.sales (id BIGINT, sold_at TIMESTAMPTZ, arrived_at TIMESTAMPTZ)",
+        )
+        self.sold(*((number, f"{day} 12:00:00+00") for number, day in enumerate(DAYS_OF_MAY)))
+
+    def sold(self, *sales: tuple[int, str]) -> None:
+        """Put sales into the source, which arrive now."""
+        rows = ", ".join(f"({number}, '{at}', CURRENT_TIMESTAMP)" for number, at in sales)
+        self.warehouse.execute(f"INSERT INTO raw.sales VALUES {rows}")
+
+    def load(self, asset: str, days: list[str]) -> None:
+        table = Table(f"mart.{asset}", SliceColumn("day", "date"), ("id",))
+        select = Select("SELECT CAST(sold_at AS DATE) AS day, id FROM raw.sales", on="sold_at")
+        with self.warehouse.session() as session:
+            for day in days:
+                self.warehouse.write(table, day, select, session=session)
+
+    def table(self, asset: str = "sales") -> list[tuple[str, int]]:
+        rows = self.warehouse.rows(f"SELECT day, id FROM mart.{asset} ORDER BY day, id")
+        return [(str(day), number) for day, number in rows]
+
+    def find(self, table: str = "mart.sales", **more: Any) -> dict[str, Any]:
+        return self.daemon.job("find_late_rows", table=table, **more)
+
+    def tick(self, cursor: str | None = None) -> tuple[list[dg.RunRequest], str | None]:
+        """Evaluate the sensor as the daemon does, and return its requests and its cursor."""
+        repository = late_location.defs.get_repository_def()
+        manager = DeleteInsertIOManager(url=self.warehouse.url)
+        context = dg.build_sensor_context(
+            instance=self.daemon.instance,
+            repository_def=repository,
+            cursor=cursor,
+            resources={"io_manager": manager},
+        )
+        found = repository.get_sensor_def("late_rows").evaluate_tick(context)
+        return list(found.run_requests or []), found.cursor
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with daemon_for(Path(late_location.__file__)) as running:
+        yield running
+
+
+@pytest.fixture
+def shop(daemon: Daemon, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    monkeypatch.setenv("LATE_TEST_URL", warehouse.url)
+    return Shop(daemon, warehouse)
+
+
+def test_a_row_that_comes_three_weeks_late_makes_one_run_for_its_partition_alone(
+    shop: Shop,
+) -> None:
+    shop.load("sales", DAYS_OF_MAY[:21])
+    shop.sold((100, "2026-05-04 09:00:00+00"))
+    assert ("2026-05-04", 100) not in shop.table()
+    told = shop.find(launch=True, by="ana")
+    assert [(line["partition"], line["late_rows"]) for line in told["lines"]] == [("2026-05-04", 1)]
+    assert shop.daemon.end(told["backfill"]) == "COMPLETED_SUCCESS"
+    (run,) = shop.daemon.runs(told["backfill"])
+    assert run.tags["dagster/partition"] == "2026-05-04"
+    assert ("2026-05-04", 100) in shop.table()
+    assert len(shop.table()) == 22
+    reasons = shop.warehouse.rows(
+        f"SELECT partition_key, reason, launched_by FROM backfill.load_audit WHERE backfill_id = '{told['backfill']}'"
+    )
+    ((key, reason, by),) = reasons
+    assert (key, by) == ("2026-05-04", "ana")
+    assert reason.startswith("1 row arrived late for 2026-05-04, the last at 20")
+    assert shop.find()["lines"] == []
+
+
+def test_what_is_found_is_only_told_and_the_command_that_is_told_loads_it(shop: Shop) -> None:
+    shop.load("sales", DAYS_OF_MAY[:10])
+    for number, day in enumerate((3, 5, 6, 7, 9)):
+        shop.sold((100 + number, f"2026-05-{day:02} 09:00:00+00"))
+    before = shop.table()
+    told = shop.find(first="2026-05-02", last="2026-05-07")
+    assert told["backfill"] is None
+    assert told["partitions"] == "2026-05-03, [2026-05-05...2026-05-07]"
+    assert shop.table() == before
+    config = json.loads(told["command"].partition("--config-json '")[2].rstrip("'"))
+    again = shop.find(**config["ops"]["find_late_rows_op"]["config"] | {"table": "mart/sales"})
+    assert shop.daemon.end(again["backfill"]) == "COMPLETED_SUCCESS"
+    assert [line["partition"] for line in shop.find()["lines"]] == ["2026-05-09"]
+
+
+def test_what_is_being_loaded_again_is_not_requested_twice(shop: Shop) -> None:
+    shop.load("sales", DAYS_OF_MAY[:5])
+    shop.sold((100, "2026-05-02 09:00:00+00"))
+    first = shop.find(launch=True)["backfill"]
+    shop.sold((101, "2026-05-03 09:00:00+00"))
+    second = shop.find(launch=True)
+    assert "1 of the partitions are in a backfill for late rows already" in second["summary"]
+    third = shop.find(launch=True)
+    assert third["backfill"] is None
+    assert shop.daemon.end(first) == shop.daemon.end(second["backfill"]) == "COMPLETED_SUCCESS"
+    runs = [*shop.daemon.runs(first), *shop.daemon.runs(second["backfill"])]
+    assert [run.tags["dagster/partition"] for run in runs] == ["2026-05-02", "2026-05-03"]
+    assert shop.find()["lines"] == []
+
+
+def test_the_sensor_requests_exactly_the_affected_partitions_in_the_backfill_lane(
+    shop: Shop,
+) -> None:
+    shop.load("sales", DAYS_OF_MAY[:10])
+    shop.load("told", DAYS_OF_MAY[:10])
+    assert shop.tick() == ([], "{}")
+    shop.sold((100, "2026-05-02 09:00:00+00"), (101, "2026-05-08 09:00:00+00"))
+    requests, cursor = shop.tick()
+    assert [(r.partition_key, r.tags["lane"]) for r in requests] == [
+        ("2026-05-02", "backfill"),
+        ("2026-05-08", "backfill"),
+    ]
+    assert {tuple(r.asset_selection or ()) for r in requests} == {(dg.AssetKey(["mart", "sales"]),)}
+    assert requests[0].tags["reason"].startswith("1 row arrived late for 2026-05-02")
+    assert requests[0].tags["launched_by"] == "sensor late_rows"
+    assert list(json.loads(cursor or "")) == ["mart/told"]
+
+
+def test_the_same_late_rows_have_the_same_key_and_newer_ones_another(shop: Shop) -> None:
+    shop.load("sales", DAYS_OF_MAY[:10])
+    shop.sold((100, "2026-05-02 09:00:00+00"))
+    (first,), cursor = shop.tick()
+    (again,), _ = shop.tick(cursor)
+    shop.sold((101, "2026-05-02 09:00:00+00"))
+    (newer,), _ = shop.tick(cursor)
+    assert first.run_key == again.run_key != newer.run_key
+
+
+def test_what_is_only_told_is_told_once_and_again_when_more_comes(
+    shop: Shop, caplog: pytest.LogCaptureFixture
+) -> None:
+    shop.load("told", DAYS_OF_MAY[:10])
+    shop.sold((100, "2026-05-02 09:00:00+00"))
+    _, cursor = shop.tick()
+    _, cursor = shop.tick(cursor)
+    assert caplog.text.count("1 row arrived late for 2026-05-02") == 1
+    shop.sold((101, "2026-05-02 09:00:00+00"))
+    shop.tick(cursor)
+    assert caplog.text.count("2 rows arrived late for 2026-05-02") == 1
+
+
+def test_a_source_that_was_filled_anew_is_told_and_launches_nothing(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfill_assets.operations.late_sensor._MOST", 3)
+    shop.load("sales", DAYS_OF_MAY[:5])
+    shop.warehouse.execute("UPDATE raw.sales SET arrived_at = CURRENT_TIMESTAMP")
+    requests, cursor = shop.tick()
+    assert requests == []
+    assert list(json.loads(cursor or "")) == ["mart/sales"]
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"table": "mart.daily"}, "it declares no source"),
+        ({"table": "mart.nothing"}, "no asset of this location has that key"),
+        ({"table": "mart.sales", "first": "2027-01-01"}, "there is no partition '2027-01-01'"),
+        (
+            {"table": "mart.sales", "first": "2026-05-03", "last": "2026-05-02"},
+            "its first partition comes after its last",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_is_one_sentence(
+    shop: Shop, config: dict[str, str], said: str
+) -> None:
+    shop.load("sales", ["2026-05-01"])
+    assert said in shop.daemon.job("find_late_rows", ok=False, **config)["said"]
+
+
+def test_the_daemon_launches_what_the_sensor_requests_once_until_newer_rows_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse = Warehouse(f"duckdb:///{tmp_path}/w.duckdb")
+    with daemon_for(Path(late_location.__file__), warehouse.url) as daemon:
+        monkeypatch.setenv("LATE_TEST_URL", warehouse.url)
+        shop = Shop(daemon, warehouse)
+        shop.load("sales", DAYS_OF_MAY[:10])
+        shop.sold((100, "2026-05-02 09:00:00+00"))
+        # what was requested waits in the queue, as far as the sensor knows
+        monkeypatch.setattr(SyncInMemoryRunLauncher, "launch_run", lambda *_: None)
+        assert daemon.sense("late_rows") == []
+        daemon.instance.start_sensor(daemon.sensor("late_rows"))
+        assert daemon.sense("late_rows") == ["2026-05-02"]
+        assert daemon.sense("late_rows") == ["2026-05-02"]
+        shop.sold((101, "2026-05-02 09:00:00+00"))
+        assert daemon.sense("late_rows") == ["2026-05-02", "2026-05-02"]
+        monkeypatch.undo()
+        monkeypatch.setenv("LATE_TEST_URL", warehouse.url)
+        daemon.execute("late_rows")
+        assert ("2026-05-02", 101) in shop.table()
+        assert daemon.sense("late_rows") == ["2026-05-02", "2026-05-02"]
+        lanes = warehouse.rows(
+            "SELECT DISTINCT partition_key, lane, launched_by FROM backfill.load_audit WHERE reason IS NOT NULL"
+        )
+        assert lanes == [("2026-05-02", "backfill", "sensor late_rows")]
+
+
+def test_a_sensor_that_is_to_do_what_there_is_not_is_refused(warehouse: Warehouse) -> None:
+    from backfill_assets.io_managers.declaration import late_rows_of
+
+    with pytest.raises(DeclarationError, match="Give 'report' or 'backfill'"):
+        late_rows_of({"late_rows": "everything"}, "mart/sales")
