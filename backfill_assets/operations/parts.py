@@ -10,6 +10,7 @@ from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, r
 from backfill_assets.operations.late_jobs import late_rows_job
 from backfill_assets.operations.late_sensor import late_rows_sensor
 from backfill_assets.operations.preview import preview_job
+from backfill_assets.operations.resume import resume_job
 from backfill_assets.operations.sensors import backfill_circuit_breaker
 from backfill_assets.settings import settings
 
@@ -34,6 +35,7 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
             raise_budget_job,  # pyright: ignore[reportArgumentType]
             preview_job(io_manager_key),
             late_rows_job(io_manager_key),
+            resume_job(io_manager_key),
         ],
         sensors=[backfill_circuit_breaker, late_rows_sensor(io_manager_key)],
     )
