@@ -83,7 +83,35 @@ def elsewhere(context: dg.AssetExecutionContext) -> None:
     compute("elsewhere", context.partition_key)
 
 
-ASSETS = [sales, told, daily, after, other, batched, elsewhere]
+REGIONS = dg.MultiPartitionsDefinition(
+    {"day": DAYS, "region": dg.StaticPartitionsDefinition(["eu", "us"])}
+)
+BY_REGION = {
+    **table_metadata(
+        Table(
+            "mart.by_region",
+            SliceColumn("day", "date"),
+            ("id",),
+            source=Source("raw.regions", on="sold_at", ingested_at="arrived_at"),
+        ),
+        partition_expr={"day": "day", "region": "region"},
+    ),
+    "late_rows": "backfill",
+}
+
+
+@dg.asset(key_prefix=["mart"], partitions_def=REGIONS, metadata=BY_REGION)
+def by_region(context: dg.AssetExecutionContext) -> Select:
+    day, region = context.partition_key.split("|")
+    compute("by_region", f"{day}|{region}")
+    return Select(
+        "SELECT CAST(sold_at AS DATE) AS day, region, id FROM raw.regions"
+        f" WHERE region = '{region}'",
+        on="sold_at",
+    )
+
+
+ASSETS = [sales, told, by_region, daily, after, other, batched, elsewhere]
 OTHERS = {
     "resources": {
         "io_manager": DeleteInsertIOManager(
@@ -112,6 +140,18 @@ defs_later = dg.Definitions.merge(
             for asset in ASSETS
             if asset is not other
         ],
+        **OTHERS,
+    ),
+    backfill_operations(),
+)
+
+# and in another zone, so that a day of the same name is another stretch of time
+NEW_YORK = dg.DailyPartitionsDefinition("2026-05-01", timezone="America/New_York")
+defs_in_new_york = dg.Definitions.merge(
+    dg.Definitions(
+        assets=dg.map_asset_specs(
+            lambda spec: spec.replace_attributes(partitions_def=NEW_YORK), [daily]
+        ),
         **OTHERS,
     ),
     backfill_operations(),

@@ -429,6 +429,28 @@ def test_the_sensor_requests_exactly_the_affected_partitions_in_the_backfill_lan
     assert list(json.loads(cursor or "")) == ["mart/told"]
 
 
+def test_a_region_of_a_day_is_found_and_requested_alone(shop: Shop) -> None:
+    shop.warehouse.execute(
+        "CREATE TABLE raw.regions (id BIGINT, region TEXT, sold_at TIMESTAMPTZ, arrived_at TIMESTAMPTZ)",
+        "INSERT INTO raw.regions SELECT id, region, sold_at, arrived_at FROM raw.sales"
+        " CROSS JOIN (VALUES ('eu'), ('us')) AS r (region)",
+    )
+    keys = ["2026-05-01|eu", "2026-05-01|us", "2026-05-02|eu", "2026-05-02|us"]
+    assert shop.daemon.end(shop.daemon.backfill({"by_region": keys})) == "COMPLETED_SUCCESS"
+    shop.warehouse.execute(
+        "INSERT INTO raw.regions VALUES (100, 'us', '2026-05-02 09:00:00+00', CURRENT_TIMESTAMP)"
+    )
+    (request,), _ = shop.tick()
+    assert request.partition_key == "2026-05-02|us"
+    assert request.tags["dagster/partition"] == "2026-05-02|us"
+    told = shop.find("mart.by_region", launch=True, first="2026-05-02", last="2026-05-03")
+    assert told["partitions"] == "2026-05-02|us"
+    assert shop.daemon.end(told["backfill"]) == "COMPLETED_SUCCESS"
+    assert len(shop.daemon.runs(told["backfill"])) == 1
+    assert shop.table("by_region").count(("2026-05-02", 100)) == 1
+    assert shop.tick()[0] == []
+
+
 def test_the_same_late_rows_have_the_same_key_and_newer_ones_another(shop: Shop) -> None:
     shop.load("sales", DAYS_OF_MAY[:10])
     shop.sold((100, "2026-05-02 09:00:00+00"))

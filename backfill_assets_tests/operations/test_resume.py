@@ -257,6 +257,30 @@ def test_what_was_planned_and_is_not_there_any_more_is_named(duck: Place) -> Non
     assert "mart/daily 2026-05-01, 2026-05-02, 2026-05-03" in told["summary"]
 
 
+def test_a_day_that_is_another_stretch_of_time_now_is_named(duck: Place) -> None:
+    duck.fails("2026-05-02")
+    backfill = duck.daemon.backfill({"daily": TWENTY[:2]})
+    duck.daemon.end(backfill)
+    told = duck.daemon.job("resume_backfill", "defs_in_new_york", backfill=backfill, by="ana")
+    assert (told["launched"], told["gone"]) == ([], {"mart/daily": TWENTY[:2]})
+
+
+def test_a_region_of_a_day_is_resumed_alone(duck: Place) -> None:
+    duck.warehouse.execute(
+        "CREATE SCHEMA raw",
+        "CREATE TABLE raw.regions AS SELECT * FROM (VALUES (1, 'eu'), (2, 'us')) AS r (id, region)"
+        " CROSS JOIN (SELECT TIMESTAMPTZ '2026-05-01 12:00:00+00' AS sold_at)"
+        " CROSS JOIN (SELECT TIMESTAMPTZ '2026-05-01 12:00:00+00' AS arrived_at)",
+    )
+    duck.fails("2026-05-01|us")
+    keys = ["2026-05-01|eu", "2026-05-01|us"]
+    backfill = duck.daemon.backfill({"by_region": keys})
+    duck.daemon.end(backfill)
+    assert duck.loads(backfill) == [("by_region", "2026-05-01|eu")]
+    duck.fails()
+    assert duck.loads(duck.ended(duck.resume(backfill))) == [("by_region", "2026-05-01|us")]
+
+
 def test_a_plan_is_kept_when_new_days_have_come_since(duck: Place) -> None:
     duck.fails("2026-05-02")
     backfill = duck.daemon.backfill({"daily": TWENTY[:3]})
