@@ -136,7 +136,7 @@ def _told(
     told["command"] = _command(config)
     summary = f"{config.table}: {reason_for(found)}."
     if not config.launch:
-        how = f"To load {told['partitions']} again, give them to Materialize in the UI, or: {told['command']}"
+        how = f"To load {told['partitions']} again, type that into Materialize in the UI, or: {told['command']}"
         return {**told, "summary": f"{summary} {how}"}
     backfill, left_out = _launch(context, config, key, found)
     told["backfill"] = backfill

@@ -6,6 +6,7 @@ again, and a run that fails is not requested again for the same rows.
 
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
@@ -63,12 +64,13 @@ class _Tick:
         name = key.to_user_string()
         try:
             wanted = late_rows_of(asset.metadata_by_key.get(key, {}), name)
-            found = late_partitions(
+            late = late_partitions(
                 self._context.instance, manager, key, asset, self._context.log.info
             )
         except BackfillError as error:
             self._say(name, f"error {error}", f"{name} was not looked through", str(error))
             return
+        found = [one for one in late if _has_ended(one)]
         if not found:
             self._told.pop(name, None)
         elif wanted == "backfill" and len(found) <= _MOST:
@@ -97,6 +99,16 @@ class _Tick:
         if self._told.get(name) != mark:
             self._told[name] = mark
             self._send(Alert(title, (text,)))
+
+
+def _has_ended(late: LateSlice) -> bool:
+    """Tell whether the slice's window is over; until then rows keep coming, and the live load takes them."""
+    window = late.slice.window
+    return window is None or window.end <= _now()
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _opted_in(repository: Any) -> list[tuple[dg.AssetKey, dg.AssetsDefinition]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from backfill_assets.expectations import Source
 from backfill_assets.table import SliceColumn, Table
 
 FIRST_DAY = date(2026, 3, 1)
@@ -23,6 +24,11 @@ FCT_SALES = Table(
         "amount": "DECIMAL(18,2)",
     },
     allow_empty=frozenset({HOLIDAY}),
+    source=Source(
+        "SELECT * FROM staging.sales_raw WHERE status = 'confirmed'",
+        on="event_at",
+        ingested_at="loaded_at",
+    ),
 )
 
 DAILY_PRODUCT_SALES = Table(

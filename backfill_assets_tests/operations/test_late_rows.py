@@ -451,6 +451,17 @@ def test_a_region_of_a_day_is_found_and_requested_alone(shop: Shop) -> None:
     assert shop.tick()[0] == []
 
 
+def test_a_day_that_is_not_over_is_left_to_the_live_load(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.load("sales", DAYS_OF_MAY[:3])
+    shop.sold((100, "2026-05-01 09:00:00+00"), (101, "2026-05-02 09:00:00+00"))
+    monkeypatch.setattr(
+        "backfill_assets.operations.late_sensor._now", lambda: at("2026-05-02 12:00")
+    )
+    assert [request.partition_key for request in shop.tick()[0]] == ["2026-05-01"]
+
+
 def test_the_same_late_rows_have_the_same_key_and_newer_ones_another(shop: Shop) -> None:
     shop.load("sales", DAYS_OF_MAY[:10])
     shop.sold((100, "2026-05-02 09:00:00+00"))
