@@ -9,6 +9,9 @@ from backfill_assets.errors import DeclarationError
 from backfill_assets.table import Table
 from backfill_assets.window import Window
 
+# the name of a slice that is all of its table
+WHOLE = "(whole table)"
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -52,7 +55,7 @@ class Slice:
             return self.partition
         zone = self.table.slice_column.zone if self.table.slice_column else "UTC"
         parts = [self.window.label(zone)] if self.window else []
-        return "|".join([*parts, *(value for _, value in self.fixed)]) or "(whole table)"
+        return "|".join([*parts, *(value for _, value in self.fixed)]) or WHOLE
 
 
 def joined(slices: Iterable[Slice]) -> list[Slice]:

@@ -72,3 +72,19 @@ def test_dagster_tells_when_a_step_started() -> None:
 
     assert dg.materialize([something]).success
     assert seen[0]
+
+
+def test_dagster_keeps_the_plan_of_a_backfill_when_its_partitions_have_moved_on() -> None:
+    """A resume reads what was planned from what is stored, whatever the asset's partitions are by then."""
+    from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
+    from dagster._serdes import deserialize_value, serialize_value
+
+    planned = dg.DailyPartitionsDefinition("2026-05-01", end_offset=3)
+    key, days = dg.AssetKey("a"), ["2026-05-01", "2026-05-02", "2030-01-01"]
+    subset = planned.empty_subset().with_partition_keys(days[:2])
+    ahead = planned.get_partition_subset_in_time_window(
+        planned.time_window_for_partition_key(days[2])
+    )
+    stored = serialize_value(AssetGraphSubset({key: subset | ahead}))
+    found = deserialize_value(stored, AssetGraphSubset).get_partitions_subset(key)
+    assert list(found.get_partition_keys()) == days

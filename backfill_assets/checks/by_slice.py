@@ -165,27 +165,37 @@ class Buckets:
     def sums(self, groups: Sequence[Sequence[Any]], measures: int) -> list[list[Number]]:
         """Return the sum of each measure for each slice; a group is its value, its dimensions and its measures."""
         dimensions = len(self.slices[0].fixed) if self.slices else 0
-        starts: dict[tuple[str, ...], list[tuple[Any, Any, int]]] = {}
-        for number, slice_ in enumerate(self.slices):
-            start, end = self._edges(slice_)
-            key = tuple(value for _, value in slice_.fixed)
-            starts.setdefault(key, []).append((start, end, number))
-        firsts = {key: [start for start, _, _ in sorted(found)] for key, found in starts.items()}
-        ordered = {key: sorted(found) for key, found in starts.items()}
+        place_of = self.finder()
         total: list[list[Number]] = [[0] * measures for _ in self.slices]
         for group in groups:
-            value, fixed = group[0], tuple(str(part) for part in group[1 : 1 + dimensions])
-            if value is None or fixed not in ordered:
-                continue
-            place = bisect_right(firsts[fixed], self._comparable(value)) - 1
-            if place < 0:
-                continue
-            _, end, number = ordered[fixed][place]
-            if self._comparable(value) < end:
+            number = place_of(group[0], group[1 : 1 + dimensions])
+            if number is not None:
                 for measure, amount in enumerate(group[1 + dimensions :]):
                     if amount is not None:
                         total[number][measure] += amount
         return total
+
+    def finder(self) -> Callable[[Any, Sequence[Any]], int | None]:
+        """Return what tells the number of the slice to which a group belongs, by its value and its dimensions."""
+        found: dict[tuple[str, ...], list[tuple[Any, Any, int]]] = {}
+        for number, slice_ in enumerate(self.slices):
+            start, end = self._edges(slice_)
+            key = tuple(value for _, value in slice_.fixed)
+            found.setdefault(key, []).append((start, end, number))
+        ordered = {key: sorted(edges) for key, edges in found.items()}
+        firsts = {key: [start for start, _, _ in edges] for key, edges in ordered.items()}
+
+        def place_of(value: Any, dimensions: Sequence[Any]) -> int | None:
+            fixed = tuple(str(part) for part in dimensions)
+            if value is None or fixed not in ordered:
+                return None
+            place = bisect_right(firsts[fixed], self._comparable(value)) - 1
+            if place < 0:
+                return None
+            _, end, number = ordered[fixed][place]
+            return number if self._comparable(value) < end else None
+
+        return place_of
 
     def _edges(self, slice_: Slice) -> tuple[Any, Any]:
         if self.column is None or slice_.window is None:

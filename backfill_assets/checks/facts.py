@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from backfill_assets.checks.by_slice import Buckets, Number, measured
-from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import instant, listed, qualified, quoted
+from backfill_assets.checks.late import is_late, must_be_instant
+from backfill_assets.checks.read_times import read_times
+from backfill_assets.engines import Session
+from backfill_assets.engines.sql import listed, qualified, quoted
 from backfill_assets.errors import BackfillError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
@@ -46,6 +48,7 @@ class Facts:
     sources: Mapping[Source, Sequence[Counted] | BackfillError]
     queries: Mapping[str, Sequence[Number | None] | BackfillError]
     loads: Loads
+    read_at: Sequence[datetime | None] = ()
 
 
 def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable) -> Facts:
@@ -53,9 +56,11 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
     columns = session.columns_of(qualified(session.spelling, table))
     loads = newest_loads(session, audit, table, slices)
     sources: dict[Source, Sequence[Counted] | BackfillError] = {}
+    told_late = table.source is not None and table.source.ingested_at is not None
+    read = read_times(session, audit, table, slices) if told_late else []
     for source, measures in _sources(table).items():
         try:
-            sources[source] = _source(session, table, slices, source, measures, loads)
+            sources[source] = _source(session, table, slices, source, measures, read)
         except BackfillError as error:
             sources[source] = error
     queries: dict[str, Sequence[Number | None] | BackfillError] = {}
@@ -77,7 +82,7 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
         counted = _table(session, table, slices, columns)
     except BackfillError as error:
         counted = error
-    return Facts(columns, counted, sources, queries, loads)
+    return Facts(columns, counted, sources, queries, loads, read)
 
 
 def newest_loads(
@@ -138,7 +143,7 @@ def _source(
     slices: Sequence[Slice],
     source: Source,
     sums: Iterable[str],
-    loads: Loads,
+    read: Sequence[datetime | None],
 ) -> list[Counted]:
     spelling, at = session.spelling, reference(session, table, source)
     buckets = Buckets.of(at.slices(slices))
@@ -146,9 +151,10 @@ def _source(
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     late = source is table.source and source.ingested_at is not None
     if late:
-        loaded = [loads.get(key_of(slice_)) for slice_ in slices]
-        since = [load.source_read_at if load else None for load in loaded]
-        measures["late"] = late_measure(spelling, buckets, str(source.ingested_at), since)
+        column = str(source.ingested_at)
+        must_be_instant(session, table, at.relation, column)
+        since = is_late(spelling, buckets, column, read)
+        measures["late"] = f"count(CASE WHEN {since} THEN 1 END)"
     found = measured(session, buckets, at.relation, measures)
     return [
         Counted(
@@ -159,14 +165,6 @@ def _source(
         )
         for one in found
     ]
-
-
-def late_measure(
-    spelling: Spelling, buckets: Buckets, ingested_at: str, since: Sequence[datetime | None]
-) -> str:
-    """Return the SQL that counts a source's rows that arrived at or after the instant of their slice; NULL: none."""
-    moment = buckets.per_slice(spelling, [instant(spelling, one) for one in since])
-    return f"count(CASE WHEN {quoted(spelling, ingested_at)} >= {moment} THEN 1 END)"
 
 
 def _queried(session: Session, slices: Sequence[Slice], query: str) -> list[Number | None]:

@@ -144,7 +144,7 @@ class Look:
         slice_, spelling = self.slices[place], self.session.spelling
         sql = f"SELECT * FROM {qualified(spelling, self.table)} WHERE {predicate(spelling, slice_)}"
         load = self.facts.loads.get(key_of(slice_))
-        since = load.source_read_at if load else None
+        since = self.facts.read_at[place] if self.facts.read_at else None
         if load is not None and allowance(check) in load.allowed:
             findings = [_allowed(finding, load) for finding in findings]
         verdict = Verdict(check, slice_, tuple(findings), sql, since=since)
@@ -259,11 +259,11 @@ class Look:
         counted = self.facts.sources[source]
         if isinstance(counted, BackfillError):
             return [_not_asked("late_rows", counted, "warn")]
-        late, load = counted[place].late or 0, self.facts.loads.get(key_of(self.slices[place]))
-        if load is None:
+        late, since = counted[place].late or 0, self.facts.read_at[place]
+        if since is None:
             why = "the slice was never loaded, so that no row can be late for it"
         else:
-            read = load.source_read_at.isoformat(timespec="seconds")
+            read = since.isoformat(timespec="seconds")
             why = f"{late:,} rows reached the source after it was read at {read}"
         return [Finding("late_rows", "rows", 0, late, 0, late == 0, "warn", why)]
 

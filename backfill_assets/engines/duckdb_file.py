@@ -50,6 +50,8 @@ class OpenFile:
         except BaseException:
             self.connection.close()
             raise
+        # a table that is not there is not there, also where some variable of Python has its name
+        self.connection.execute("SET python_enable_replacements = false")
 
     def rename(self) -> bool:
         """Attach the file by another name, where its own is that of a schema and DuckDB cannot tell them apart.

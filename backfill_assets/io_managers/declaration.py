@@ -3,7 +3,7 @@
 `schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
 `partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
 `unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `shrink_floor`, `column_types`, `source_days`, `source_mutable`,
-`source_history`, `source`, `expects`, `duplicate_keys`, `closed`, `hours`.
+`source_history`, `source`, `expects`, `duplicate_keys`, `closed`, `hours`, `late_rows`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import date
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import as_plain
@@ -48,7 +48,9 @@ _KNOWN = (
     "time_zone",
     "budget",
     "on_failure",
+    "late_rows",
 )
+_LATE_ROWS = ("report", "backfill")
 
 
 def table_metadata(
@@ -112,6 +114,7 @@ def declared_table(
 ) -> Table:
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
     _refuse_misspelled(metadata, name)
+    late_rows_of(metadata, name)
     options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
     if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
         options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
@@ -123,6 +126,18 @@ def declared_table(
         columns=plain(metadata.get("column_types")),
         **options,
     )
+
+
+def late_rows_of(metadata: Mapping[str, Any], asset: str) -> Literal["report", "backfill"] | None:
+    """Return what the sensor `late_rows` is to do for an asset; None where it is to leave it alone."""
+    given = plain(metadata.get("late_rows"))
+    if given is not None and given not in _LATE_ROWS:
+        raise DeclarationError(
+            f"asset {asset} cannot be looked through for late rows",
+            f"its metadata late_rows is {given!r}",
+            "Give 'report' or 'backfill', or leave it out",
+        )
+    return cast('Literal["report", "backfill"] | None', given)
 
 
 def _refuse_misspelled(metadata: Mapping[str, Any], asset: str) -> None:

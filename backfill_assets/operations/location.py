@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import dagster as dg
 
 from backfill_assets.controls.switch import same_table
 from backfill_assets.errors import DeclarationError
-from backfill_assets.io_managers.declaration import declared_table
-from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
-from backfill_assets.io_managers.partitions import KindOf, Target, schema_of, target_over
-from backfill_assets.slice import Slice
 
 
 def asset_named(
@@ -34,25 +30,3 @@ def asset_named(
         "no asset of this location has that key or writes that table",
         "Write it as schema.table or as the asset's key",
     )
-
-
-def target_in(
-    manager: DeleteInsertIOManager,
-    key: dg.AssetKey,
-    asset: dg.AssetsDefinition,
-    keys: Sequence[str],
-    kind: KindOf,
-) -> Target:
-    """Return the table of an asset that `manager` writes, and the slices of its partitions `keys`."""
-    metadata, path = asset.metadata_by_key.get(key, {}), list(key.path)
-    where = {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)}
-    definition: Any = asset.partitions_def
-    if definition is None:
-        table = declared_table(metadata, **where, slice_column=None, dimensions=())
-        return Target(table, [Slice(table)], False, key.to_user_string())
-    parts = (
-        [definition.get_partition_key_from_str(name) for name in keys]
-        if isinstance(definition, dg.MultiPartitionsDefinition)
-        else keys
-    )
-    return target_over(key.to_user_string(), definition, parts, metadata, where, kind)

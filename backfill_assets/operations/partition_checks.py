@@ -3,7 +3,7 @@
 A run over several days gives each of them a result of its own, which Dagster's own `AssetCheckResult` cannot.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -14,13 +14,10 @@ from dagster._core.definitions.asset_checks.asset_check_evaluation import (
 
 from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
 from backfill_assets.controls.lanes import PARTITION, lane_by_tags
-from backfill_assets.engines import Session
 from backfill_assets.io_managers.declaration import declared_table
 from backfill_assets.io_managers.kinds import kind_of
-from backfill_assets.io_managers.partitions import schema_of, target_over
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.slice import Slice
-from backfill_assets.table import Table
+from backfill_assets.operations.ranges import target_for
 from backfill_assets.writing import AuditTable
 
 _NOT_BLOCKING = ("late_rows",)
@@ -36,7 +33,11 @@ def partition_checks(
     trips the circuit breaker of a backfill; with `blocking=False` it is only shown.
     """
     key, definition = asset.key, asset.partitions_def
-    table = _declared(asset, asset.metadata_by_key.get(key, {}), schema=None)
+    metadata = asset.metadata_by_key.get(key, {})
+    # what it expects is known without its slices
+    table = declared_table(
+        metadata, name=key.path[-1], schema="any", slice_column=None, dimensions=()
+    )
     specs = [
         dg.AssetCheckSpec(
             name,
@@ -82,38 +83,17 @@ def _found(
 ) -> Iterator[Verdict]:
     lane = lane_by_tags(context.run.tags, manager.controls.live_days)
     engine, audit = manager.engine_of(lane), AuditTable(schema=manager.audit_schema)
-    metadata = asset.metadata_by_key.get(asset.key, {})
+    keys = context.partition_keys if asset.partitions_def is not None else []
     with engine.session(who="checks", read_only=True, report=context.log.info) as session:
-        slices = _slices(context, manager, asset, metadata, session)
+        target = target_for(
+            manager,
+            asset.key,
+            asset,
+            keys,
+            lambda table, column: kind_of(session, table, column, None),
+        )
         now = datetime.now(timezone.utc)
-        yield from verdicts(session, slices[0].table, slices, audit, now, wanted) if slices else ()
-
-
-def _slices(
-    context: dg.AssetCheckExecutionContext,
-    manager: Any,
-    asset: dg.AssetsDefinition,
-    metadata: Mapping[str, Any],
-    session: Session,
-) -> list[Slice]:
-    if asset.partitions_def is None:
-        return [Slice(_declared(asset, metadata, manager.schema_))]
-    path = list(asset.key.path)
-    return target_over(
-        asset.key.to_user_string(),
-        asset.partitions_def,
-        context.partition_keys,
-        metadata,
-        {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)},
-        lambda table, column: kind_of(session, table, column, None),
-    ).slices
-
-
-def _declared(asset: dg.AssetsDefinition, metadata: Mapping[str, Any], schema: str | None) -> Table:
-    """Return the table without its slices, which says what it expects."""
-    path = list(asset.key.path)
-    named = schema_of(metadata, schema, path)
-    return declared_table(metadata, name=path[-1], schema=named, slice_column=None, dimensions=())
+        yield from verdicts(session, target.table, target.slices, audit, now, wanted)
 
 
 def _told(

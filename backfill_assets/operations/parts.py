@@ -7,10 +7,13 @@ import dagster as dg
 from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.switch import ASSET
 from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
+from backfill_assets.operations.late_jobs import late_rows_job
+from backfill_assets.operations.late_sensor import late_rows_sensor
 from backfill_assets.operations.preview import preview_job
 from backfill_assets.operations.reports.job import report_job
 from backfill_assets.operations.reports.publishing import ASSET as REPORT_ASSET
 from backfill_assets.operations.reports.sensor import report_sensor
+from backfill_assets.operations.resume import resume_job
 from backfill_assets.operations.sensors import backfill_circuit_breaker
 from backfill_assets.operations.verify_range import verify_job
 from backfill_assets.settings import settings
@@ -43,6 +46,12 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
             preview_job(io_manager_key),
             verify_job(io_manager_key),
             report_job(io_manager_key),
+            late_rows_job(io_manager_key),
+            resume_job(io_manager_key),
         ],
-        sensors=[backfill_circuit_breaker, report_sensor(io_manager_key)],
+        sensors=[
+            backfill_circuit_breaker,
+            report_sensor(io_manager_key),
+            late_rows_sensor(io_manager_key),
+        ],
     )

@@ -16,10 +16,11 @@ from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.location import asset_named, target_in
+from backfill_assets.operations.location import asset_named
 from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
+from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.source_rows import select_of
-from backfill_assets.partition_keys import oldest_end, time_dimension
+from backfill_assets.partition_keys import oldest_end
 from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Run
 
@@ -76,17 +77,17 @@ def previewed(
         f"{config.table!r} cannot be previewed",
         lambda asset: asset.is_executable,
     )
-    definition: Any = asset.partitions_def
+    definition: Any = partitions_of_asset(asset, key)
     if definition is None:
         raise _cannot(
             config, f"asset {key.to_user_string()} has no partitions", "Name one that has"
         )
-    keys = _keys(definition, config)
+    keys = keys_between(definition, config.first, config.last, _what(config))
     select = select_of(asset)
     engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
     try:
         with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
-            target = target_in(
+            target = target_for(
                 manager, key, asset, keys, lambda t, c: kind_of(session, t, c, select)
             )
             loads = newest_loads(session, audit, target.table, target.slices)
@@ -126,51 +127,12 @@ def _controls(
     return [reason, pause, retention(run, now)]
 
 
-def _keys(definition: Any, config: PreviewConfig) -> list[str]:
-    for name in (config.first, config.last):
-        if not _has(definition, name):
-            raise _cannot(
-                config,
-                f"there is no partition {name!r}",
-                "Give partitions that the asset's page lists",
-            )
-    keys = list(definition.get_partition_keys())
-    multi = isinstance(definition, dg.MultiPartitionsDefinition)
-    if not multi:
-        first, last = keys.index(config.first), keys.index(config.last)
-        found = keys[first : last + 1]
-    else:
-        time = _time_of(definition)
-        names = [(str(key), key.keys_by_dimension[time.name]) for key in keys]
-        found = [key for key, day in names if config.first <= day <= config.last]
-    if not found:
-        raise _cannot(
-            config, "its first partition comes after its last", "Give them the other way round"
-        )
-    return found
-
-
-def _has(definition: Any, name: str) -> bool:
-    if isinstance(definition, dg.MultiPartitionsDefinition):
-        return _time_of(definition).partitions_def.has_partition_key(name)
-    return definition.has_partition_key(name)
-
-
-def _time_of(definition: dg.MultiPartitionsDefinition) -> Any:
-    dimension = time_dimension(definition)
-    if dimension is not None:
-        return dimension
-    raise DeclarationError(
-        "the asset cannot be previewed",
-        "neither of its dimensions is time",
-        "Preview one that has days",
-    )
-
-
 def _cannot(config: PreviewConfig, why: str, do: str) -> DeclarationError:
-    return DeclarationError(
-        f"{config.table} {config.first} to {config.last} cannot be previewed", why, do
-    )
+    return DeclarationError(_what(config), why, do)
+
+
+def _what(config: PreviewConfig) -> str:
+    return f"{config.table} {config.first} to {config.last} cannot be previewed"
 
 
 def _summary(found: Preview, config: PreviewConfig) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 import dagster as dg
 
 from backfill_assets.checks.by_slice import Buckets, measured
-from backfill_assets.checks.facts import late_measure
+from backfill_assets.checks.late import is_late
 from backfill_assets.engines import Session
 from backfill_assets.expectations import Source
 from backfill_assets.slice import Slice
@@ -60,7 +60,8 @@ def late_rows(
         return [None] * len(slices)
     found = reference(session, table, source)
     buckets = Buckets.of(found.slices(slices))
-    late = late_measure(session.spelling, buckets, source.ingested_at, since)
+    came_late = is_late(session.spelling, buckets, source.ingested_at, since)
+    late = f"count(CASE WHEN {came_late} THEN 1 END)"
     counts = measured(session, buckets, found.relation, {"n": late})
     return [
         None if moment is None else int(count["n"])

@@ -10,10 +10,10 @@ from backfill_assets.checks.verdicts import checks_of, verdicts
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
-from backfill_assets.io_managers.partitions import schema_of, target_over
 from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.operations.launching import selection
 from backfill_assets.operations.location import asset_named
-from backfill_assets.operations.ranges import as_selection, keys_between
+from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.verifying import Verified, verified
 from backfill_assets.writing import AuditTable
 
@@ -80,22 +80,16 @@ def verified_range(
     """Return what is wrong in a range of an asset of the location, and what to backfill as the UI takes it."""
     what = f"{config.table} cannot be verified"
     key, asset = asset_named(context.repository_def, config.table, what)
-    definition: Any = asset.partitions_def
+    definition: Any = partitions_of_asset(asset, key)
     if definition is None:
         raise DeclarationError(what, "its asset has no partitions", "Name one that has")
-    metadata, path = asset.metadata_by_key.get(key, {}), list(key.path)
-    keys = keys_between(definition, context.instance, config.first, config.last, what)
-    where = {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)}
+    first, last = config.first or None, config.last or None
+    keys = keys_between(definition, first, last, what, context.instance)
     now, audit = datetime.now(timezone.utc), AuditTable(schema=manager.audit_schema)
     engine = manager.engine_of("backfill")
     with engine.session(who="verify_range", read_only=True, report=context.log.info) as session:
-        target = target_over(
-            key.to_user_string(),
-            definition,
-            keys,
-            metadata,
-            where,
-            lambda table, column: kind_of(session, table, column, None),
+        target = target_for(
+            manager, key, asset, keys, lambda table, column: kind_of(session, table, column, None)
         )
         _refuse_unknown(config, checks_of(target.table), what)
         due = [s for s in target.slices if s.window is None or s.window.end <= now]
@@ -108,7 +102,7 @@ def verified_range(
         found = verified(
             target.table.qualified, looked, sorted(known), from_first_load=not config.first
         )
-    return found, as_selection(found.to_backfill, definition, context.instance)
+    return found, selection(definition, found.to_backfill) if found.to_backfill else ""
 
 
 def _refuse_unknown(config: VerifyConfig, known: list[str], what: str) -> None:

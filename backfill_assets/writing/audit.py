@@ -150,6 +150,7 @@ _BEFORE = ("run_id", "code_version", "checksum", "source_read_at")
 _ASKED = ("audit_id", "table_name", "source_read_at")
 # what each slice asks of it: who read later than I did, and is my row there
 _INDEXES = (("table_name", "source_read_at"), ("audit_id",))
+_IDS_AT_ONCE = 1000
 
 
 # the audit tables that a session has seen, so that a run over a year asks once
@@ -253,17 +254,27 @@ class AuditTable:
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
 
-    def written_by(self, session: Session, runs: Sequence[str], table: Table) -> frozenset[str]:
-        """Return the partition keys of `table` that any of `runs` has replaced."""
+    def written_by(
+        self,
+        session: Session,
+        runs: Sequence[str],
+        table: Table,
+        backfills: Sequence[str] = (),
+    ) -> frozenset[str]:
+        """Return the partition keys of `table` that any of `runs`, or any run of `backfills`, has replaced."""
         spelling = session.spelling
-        if not runs or not self.is_there(session):
+        if not (runs or backfills) or not self.is_there(session):
             return frozenset()
-        ids = ", ".join(text(spelling, run) for run in runs)
-        found = session.fetch(
-            f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, table)} AND {_field(spelling, 'run_id')} IN ({ids})"
-        )
-        return frozenset(str(key) for (key,) in found)
+        found: set[str] = set()
+        for name, ids in (("run_id", runs), ("backfill_id", backfills)):
+            for at in range(0, len(ids), _IDS_AT_ONCE):
+                some = ", ".join(text(spelling, one) for one in ids[at : at + _IDS_AT_ONCE])
+                keys = session.fetch(
+                    f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
+                    f" WHERE {_committed(spelling, table)} AND {_field(spelling, name)} IN ({some})"
+                )
+                found.update(str(key) for (key,) in keys)
+        return frozenset(found)
 
     def newest(self, session: Session, table: Table, window: Window | None) -> list[Load]:
         """Return the newest committed load of each window and dimensions of `table` that touches `window`."""

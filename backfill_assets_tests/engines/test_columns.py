@@ -41,6 +41,15 @@ def test_columns_are_matched_by_name_and_not_by_place(warehouse: Warehouse) -> N
     assert warehouse.rows("SELECT a, b FROM t") == [("a", "b")]
 
 
+@pytest.mark.parametrize("name", ["told", "sql", "self", "Path", "relation"])
+def test_a_new_table_may_have_the_name_of_anything_in_our_program(
+    warehouse: Warehouse, name: str
+) -> None:
+    """DuckDB's driver looks for the variables of whoever asks, when it finds no such table."""
+    warehouse.write(Table(name, DAYS), "2026-05-12", one(a=1))
+    assert warehouse.count(f'"{name}"') == 1
+
+
 @pytest.mark.parametrize(
     ("rows", "said"),
     [

@@ -159,7 +159,7 @@ def test_what_is_gone_what_was_never_loaded_and_what_is_short_are_told_apart(pla
         "2026-03-21",
         "2026-03-23",
     ]
-    selection = "2026-03-04, 2026-03-11, 2026-03-12, 2026-03-17, 2026-03-21, 2026-03-23"
+    selection = "2026-03-04, [2026-03-11...2026-03-12], 2026-03-17, 2026-03-21, 2026-03-23"
     assert str(place.metadata["to_backfill"].value) == selection
     assert selection in place.said
 

@@ -18,7 +18,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, without_secr
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target
-from backfill_assets.operations.location import target_in
+from backfill_assets.operations.ranges import target_for
 from backfill_assets.operations.reports.checks import checks_of
 from backfill_assets.operations.reports.lines import Judge, line_of
 from backfill_assets.operations.reports.planning import Plan, plan_of
@@ -125,7 +125,7 @@ class Reader:
         select = select_of(definition)
         try:
             with partition_loading_context(dynamic_partitions_store=self.instance):
-                target = target_in(
+                target = target_for(
                     self.manager,
                     asset,
                     definition,
