@@ -1,5 +1,6 @@
 """The job `verify_range`: every check over any range of partitions, without writing, and what to backfill then."""
 
+import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -11,7 +12,7 @@ from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.launching import selection
+from backfill_assets.operations.launching import request_backfill, selection
 from backfill_assets.operations.location import asset_named
 from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.verifying import Verified, verified
@@ -36,6 +37,11 @@ class VerifyConfig(dg.Config):
     checks: list[str] = Field(
         default=[], description="Only these checks, by name; empty: all that the table has."
     )
+    launch: bool = Field(
+        default=False, description="Request the backfill of the partitions that one can mend."
+    )
+    reason: str = Field(default="", description="Why; by default the failed checks are told.")
+    by: str = Field(default="", description="Who asks for it.")
     fail: bool = Field(
         default=True, description="Whether the run fails when a check does, so that it is noticed."
     )
@@ -53,8 +59,10 @@ def verify_job(io_manager_key: str = "io_manager") -> dg.JobDefinition:
         """Write nothing: ask every check of each partition of the range."""
         with as_failure():
             manager: Any = getattr(context.resources, io_manager_key)
-            found, selection = verified_range(context, manager, config)
-        summary, metadata = _summary(found, selection, config), _metadata(found, selection)
+            found, wanted = verified_range(context, manager, config)
+            backfill = _launch(context, config, found) if config.launch else None
+        summary = _summary(found, wanted, config, backfill)
+        metadata = _metadata(found, wanted, config, backfill)
         context.log.info(summary)
         if config.fail and not found.is_right:
             raise dg.Failure(summary, metadata=metadata, allow_retries=False)
@@ -105,6 +113,31 @@ def verified_range(
     return found, selection(definition, found.to_backfill) if found.to_backfill else ""
 
 
+def _launch(context: dg.OpExecutionContext, config: VerifyConfig, found: Verified) -> str | None:
+    """Request the backfill of what a backfill can mend, and return its id; None where there is nothing to do."""
+    if not found.to_backfill:
+        return None
+    key, _ = asset_named(context.repository_def, config.table, config.table)
+    failed = ", ".join(f"{check} {count}" for check, count in found.failed.items())
+    return request_backfill(
+        context.instance,
+        context.repository_def.asset_graph,
+        {key: found.to_backfill},
+        {
+            "reason": config.reason.strip() or f"verify_range found: {failed}",
+            "launched_by": config.by or "verify_range",
+        },
+        title="What a verification found",
+    )
+
+
+def _command(config: VerifyConfig) -> str:
+    asked = {"table": config.table, "first": config.first, "last": config.last, "launch": True}
+    given = {name: value for name, value in asked.items() if value}
+    told = json.dumps({"ops": {"verify_range_op": {"config": given}}})
+    return f"dagster job launch -w workspace.yaml -j verify_range --config-json '{told}'"
+
+
 def _refuse_unknown(config: VerifyConfig, known: list[str], what: str) -> None:
     unknown = [name for name in config.checks if name not in known]
     if unknown:
@@ -113,7 +146,7 @@ def _refuse_unknown(config: VerifyConfig, known: list[str], what: str) -> None:
         )
 
 
-def _summary(found: Verified, selection: str, config: VerifyConfig) -> str:
+def _summary(found: Verified, wanted: str, config: VerifyConfig, backfill: str | None) -> str:
     first, last = (found.partitions or ["none"])[0], (found.partitions or ["none"])[-1]
     begun = f"{found.table}, {first} to {last}, both included: {len(found.partitions)} partitions, {found.rows:,} rows"
     notes = (
@@ -127,29 +160,33 @@ def _summary(found: Verified, selection: str, config: VerifyConfig) -> str:
     gaps = ""
     if found.never_loaded or found.gone:
         gaps = f" {len(found.never_loaded)} were never loaded, {len(found.gone)} are gone though Dagster materialized them."
-    do = (
-        f" To backfill: {selection}. Paste that into the partition field of the asset's Materialize dialog, or launch the"
-        " job that is in this run's metadata."
-        if selection
-        else ""
-    )
+    do = ""
+    if backfill:
+        do = f" Backfill {backfill} of {wanted} was requested."
+    elif wanted:
+        do = f" To backfill {wanted}, type that into Materialize in the UI, or: {_command(config)}"
     return f"{begun}; failed checks: {failed}.{gaps}{do}{notes} Nothing was written."
 
 
-def _metadata(found: Verified, selection: str) -> dict[str, Any]:
+def _metadata(
+    found: Verified, wanted: str, config: VerifyConfig, backfill: str | None
+) -> dict[str, Any]:
     records = [
         dg.TableRecord({name: str(getattr(wrong, name)) for name in _COLUMNS})
         for wrong in found.wrong[:_SHOWN]
     ]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in _COLUMNS])
+    more = {"command": _command(config)} if wanted else {}
+    more |= {"backfill": backfill} if backfill else {}
     return {
+        **more,
         "partitions": len(found.partitions),
         "rows": found.rows,
         "failed_checks": sum(found.failed.values()),
         "never_loaded": dg.MetadataValue.json(found.never_loaded),
         "gone": dg.MetadataValue.json(found.gone),
         "unknown_to_dagster": dg.MetadataValue.json(found.unknown_to_dagster),
-        "to_backfill": dg.MetadataValue.md(selection or "nothing"),
+        "to_backfill": wanted or "nothing",
         "wrong": dg.MetadataValue.table(records=records, schema=schema),
         "json": dg.MetadataValue.json(found.as_json()),
     }

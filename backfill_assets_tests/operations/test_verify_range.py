@@ -161,7 +161,27 @@ def test_what_is_gone_what_was_never_loaded_and_what_is_short_are_told_apart(pla
     ]
     selection = "2026-03-04, [2026-03-11...2026-03-12], 2026-03-17, 2026-03-21, 2026-03-23"
     assert str(place.metadata["to_backfill"].value) == selection
+    assert place.instance.get_backfills() == []
     assert selection in place.said
+
+
+def test_what_a_backfill_can_mend_is_requested_when_asked_for(place: Place) -> None:
+    place.load("2026-03-02", "2026-03-06")
+    place.execute("DELETE FROM mart.sales WHERE day = DATE '2026-03-04'")
+    place.verify(ok=False, first="2026-03-02", last="2026-03-07", launch=True, by="ana")
+    (backfill,) = place.instance.get_backfills()
+    assert backfill.tags["launched_by"] == "ana"
+    assert "missing_partitions 2" in backfill.tags["reason"]
+    graph = defs.get_repository_def().asset_graph
+    wanted = backfill.get_asset_backfill_data(graph).get_target_partitions_subset(sales.key)
+    assert sorted(wanted.get_partition_keys()) == ["2026-03-04", "2026-03-07"]
+    assert backfill.backfill_id in place.said
+
+
+def test_nothing_is_requested_where_everything_is_right(place: Place) -> None:
+    place.load("2026-03-02", "2026-03-06")
+    place.verify(first="2026-03-02", last="2026-03-06", launch=True)
+    assert place.instance.get_backfills() == []
 
 
 def test_without_a_first_partition_the_range_begins_where_loading_began(place: Place) -> None:
