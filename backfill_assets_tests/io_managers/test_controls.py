@@ -200,25 +200,42 @@ def test_a_backfill_that_has_used_up_its_rows_is_stopped_before_the_next_slice(
 ) -> None:
     tags = {"dagster/backfill": "b1", "budget/rows": "4"}
     said = failure_of(
-        strict.run_range("2026-03-01", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+        strict.run_range("2026-03-01", "2026-03-05", by_slice(_slice), tags=tags, ok=False)
     )
     assert "the budget of backfill b1 is used up: 4 of 4 rows are spent" in said
     assert "Raise it with the job raise_budget for backfill b1" in said
     assert audit(strict, "partition_key") == [("2026-03-01",), ("2026-03-02",)]
     raise_budget(strict.instance, "b1", Budget(rows=7), "ana", "worth it")
-    strict.run_range("2026-03-03", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+    strict.run_range("2026-03-03", "2026-03-05", by_slice(_slice), tags=tags, ok=False)
     assert len(audit(strict, "partition_key")) == 4
     other = {**tags, "dagster/backfill": "b2"}
-    strict.run_range("2026-03-05", "2026-03-05", by_slice(_slow_slice), tags=other)
+    strict.run_range("2026-03-05", "2026-03-05", by_slice(_slice), tags=other)
 
 
-def _slow_slice(slice_) -> pd.DataFrame:
-    time.sleep(1.05)  # spending is summed once a second, and slices take longer than that
+def _slice(slice_) -> pd.DataFrame:
     return frame(str(slice_.partition))
 
 
+@pytest.mark.parametrize("returns", ["a frame", "a function of the slice"])
+def test_a_budget_stops_a_run_whose_slices_take_no_time(strict: Warehouse, returns: str) -> None:
+    """31 days of 100 rows are written in less than a second, and 100 rows are what may be written."""
+
+    def hundred(day: str) -> pd.DataFrame:
+        return frame(day, amounts=tuple(range(100)))
+
+    asset = (
+        by_slice(lambda slice_: hundred(str(slice_.partition)))
+        if returns == "a function of the slice"
+        else sales(lambda c: frame(*c.partition_keys, amounts=tuple(range(100))))
+    )
+    tags = {"dagster/backfill": "b1", "budget/rows": "100"}
+    said = failure_of(strict.run_range("2026-03-01", "2026-03-31", asset, tags=tags, ok=False))
+    assert "100 of 100 rows are spent" in said
+    assert strict.rows("SELECT count(*) FROM mart.sales") == [(100,)]
+
+
 def test_a_table_may_have_a_budget_of_its_own(strict: Warehouse) -> None:
-    capped = sales(lambda _: PerSlice(_slow_slice), budget={"rows": 2})
+    capped = sales(lambda _: PerSlice(_slice), budget={"rows": 2})
     said = failure_of(
         strict.run_range(
             "2026-03-01", "2026-03-03", capped, tags={"dagster/backfill": "b1"}, ok=False
