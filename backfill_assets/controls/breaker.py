@@ -15,7 +15,7 @@ import dagster as dg
 from backfill_assets.controls.alerts import Alert, Send
 from backfill_assets.controls.lanes import BACKFILL, in_backfill_lane, partitions_of
 from backfill_assets.controls.store import Document, Store
-from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.controls.switch import AlreadyPaused, Scope, Switch
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
 
 BY = "the circuit breaker"
@@ -65,55 +65,80 @@ def report_failure(
 ) -> str | None:
     """Count the failure, pause its backfill when it is the `after`th, alert, and return what was done.
 
-    Returns None for a live run, and for a run that was counted before.
+    Returns None for a live run, and for a run that was dealt with before. A run whose pause failed was not: whoever
+    reports it next tries again.
     """
     tags = failure.run.tags
-    backfill = tags.get(BACKFILL)
     if not in_backfill_lane(tags):
         return None
-    failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
-    if failed is None:
-        return None
-    done = "it goes on"
-    if backfill is not None and after is not None and failed >= after:
-        done = _pause(instance, backfill, failure, failed)
-    elif backfill is None:
-        done = "it was a single run"
-    send(
-        Alert(
-            title=f"Backfill {backfill or failure.run.run_id[:8]} failed at {failure.where}",
-            lines=(
-                without_secrets(failure.why),
-                f"Run {failure.run.run_id}; failed runs of this backfill so far: {failed}; {done}.",
-                _resume(backfill),
-            ),
-        )
-    )
+    backfill = tags.get(BACKFILL)
+    counted = "not known"
+    try:
+        failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
+        if failed is None:
+            return None
+        counted = str(failed)
+        done = _act(instance, backfill, failure, failed, after)
+        _settle(instance, backfill or failure.run.run_id, failure.run.run_id)
+    except BackfillError as error:
+        done = f"it could NOT be paused, since {error.what}: {error.why}"
+    send(_alert(backfill, failure, counted, done))
     return done
 
 
-def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
-    """Return how many runs of `group` have failed, this one included; None when it was counted before."""
-    new = False
-
-    def add(document: Document) -> Document:
-        nonlocal new
-        runs: list[str] = document.get("runs", [])
-        new = run_id not in runs
-        return {"runs": [*runs, run_id] if new else runs}
-
-    document = Store(instance).change(f"failures/{group}", add)
-    return len(document["runs"]) if new else None
-
-
-def _pause(instance: dg.DagsterInstance, backfill: str, failure: Failure, failed: int) -> str:
+def _act(
+    instance: dg.DagsterInstance,
+    backfill: str | None,
+    failure: Failure,
+    failed: int,
+    after: int | None,
+) -> str:
+    if backfill is None:
+        return "it was a single run"
+    if after is None or failed < after:
+        return "it goes on"
     nth = "" if failed == 1 else f", failure {failed} of this backfill"
     reason = f"run {failure.run.run_id[:8]} failed at {failure.where}{nth}: {failure.why}"
     try:
         Switch(instance).pause(Scope(backfill=backfill), without_secrets(reason)[:1000], BY)
-    except BackfillError:  # paused already, and the first reason stays
+    except AlreadyPaused:  # and the first reason stays
         return "it was paused already"
     return "it is paused"
+
+
+def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
+    """Return how many runs of `group` have failed, this one included; None when it was dealt with before."""
+
+    def add(document: Document) -> Document:
+        runs: list[str] = document.get("runs", [])
+        return {**document, "runs": runs if run_id in runs else [*runs, run_id]}
+
+    document = Store(instance).change(_document(group), add)
+    return None if run_id in document.get("settled", []) else len(document["runs"])
+
+
+def _settle(instance: dg.DagsterInstance, group: str, run_id: str) -> None:
+    """Remember that the run was dealt with: only now, since a pause that fails is to be tried again."""
+
+    def add(document: Document) -> Document:
+        return {**document, "settled": [*document.get("settled", []), run_id]}
+
+    Store(instance).change(_document(group), add)
+
+
+def _document(group: str) -> str:
+    return f"failures/{group}"
+
+
+def _alert(backfill: str | None, failure: Failure, counted: str, done: str) -> Alert:
+    return Alert(
+        title=f"Backfill {backfill or failure.run.run_id[:8]} failed at {failure.where}",
+        lines=(
+            without_secrets(failure.why),
+            f"Run {failure.run.run_id}; failed runs of this backfill so far: {counted}; {done}.",
+            _resume(backfill),
+        ),
+    )
 
 
 def _resume(backfill: str | None) -> str:

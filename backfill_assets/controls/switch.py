@@ -6,6 +6,7 @@ The circuit breaker throws the same switch. Live runs never ask. A switch that c
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +23,11 @@ DOCUMENT = "switch"
 ASSET = dg.AssetKey("backfill_switch")
 EVERYTHING = "everything"
 _HISTORY = 200
+_log = logging.getLogger(__name__)
+
+
+class AlreadyPaused(BackfillError):
+    """What was to be paused is paused; the first reason stays."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ class Switch:
         def add(document: Document) -> Document:
             there = {pause.scope: pause for pause in _pauses(document)}
             if scope in there:
-                raise BackfillError(
+                raise AlreadyPaused(
                     f"{scope.name} was not paused again",
                     there[scope].told(moment),
                     "Nothing is left to do; resume_backfills ends the pause",
@@ -155,18 +161,15 @@ class Switch:
 
     def _show(self, what: str, pause: Pause, moment: datetime) -> None:
         """Put the change on the asset's page; the switch holds whether or not this works."""
-        on = [p.told(moment) for p in self.pauses()]
-        self._instance.report_runless_asset_event(
-            dg.AssetMaterialization(
-                ASSET,
-                description=f"{pause.scope.name} {what} by {pause.by}: {pause.reason}",
-                metadata={
-                    **_line(what, pause, moment),
-                    "on": dg.MetadataValue.md("\n".join(f"- {line}" for line in on) or "nothing"),
-                    "switches_on": len(on),
-                },
+        try:
+            on = [p.told(moment) for p in self.pauses()]
+            self._instance.report_runless_asset_event(_event(what, pause, moment, on))
+        except Exception as error:
+            name = ASSET.to_user_string()
+            _log.error(
+                "%s is %s, and the page of %s does not show it (%s).",
+                *(pause.scope.name, what, name, type(error).__name__),
             )
-        )
 
 
 def holding(pauses: Iterable[Pause], tables: Iterable[str], backfill: str | None) -> list[Pause]:
@@ -214,6 +217,18 @@ def _with(document: Document, pauses: list[Pause], line: dict[str, str]) -> Docu
         for p in pauses
     ]
     return {"on": on, "history": [*document.get("history", []), line][-_HISTORY:]}
+
+
+def _event(what: str, pause: Pause, moment: datetime, on: list[str]) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        ASSET,
+        description=f"{pause.scope.name} {what} by {pause.by}: {pause.reason}",
+        metadata={
+            **_line(what, pause, moment),
+            "on": dg.MetadataValue.md("\n".join(f"- {line}" for line in on) or "nothing"),
+            "switches_on": len(on),
+        },
+    )
 
 
 def _line(what: str, pause: Pause, moment: datetime) -> dict[str, str]:
