@@ -7,16 +7,19 @@ that died, a sensor does (`sensors.py`). Both may, and each run counts once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
 from backfill_assets.controls.alerts import Alert, Send
-from backfill_assets.controls.lanes import BACKFILL, in_backfill_lane, partitions_of
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, partitions_of
 from backfill_assets.controls.store import Document, Store
 from backfill_assets.controls.switch import AlreadyPaused, Scope, Switch
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
+from backfill_assets.settings import settings
+from backfill_assets.writing.run import Lane
 
 BY = "the circuit breaker"
 METADATA = "on_failure"
@@ -24,11 +27,15 @@ METADATA = "on_failure"
 
 @dataclass(frozen=True)
 class Failure:
-    """What failed in a run: the assets of the step (none for a run that died), and why, in words."""
+    """What failed in a run: the assets of the step (none for a run that died), and why, in words.
+
+    `lane` is the run's, as whoever reports it found out; without it, its tags tell.
+    """
 
     run: dg.DagsterRun
     assets: Sequence[str]
     why: str
+    lane: Lane | None = None
 
     @property
     def where(self) -> str:
@@ -54,10 +61,27 @@ def failures_before_pause(policy: object) -> int | None:
     )
 
 
+def policies_of(graph: Any, keys: Iterable[dg.AssetKey], default: object) -> list[object]:
+    """Return the failure policy of each asset: what its metadata declares, the default where it declares none."""
+    found: list[object] = []
+    for key in keys:
+        declared = graph.get(key).metadata.get(METADATA) if graph.has(key) else None
+        found.append(default if declared is None else getattr(declared, "value", declared))
+    return found
+
+
 def strictest(policies: Sequence[object], default: object) -> int | None:
     """Return the smallest number of failures that pauses, among the assets of one step."""
     found = [failures_before_pause(policy) for policy in policies or [default]]
     return min((number for number in found if number is not None), default=None)
+
+
+def pauses_after(policies: Sequence[object], default: object) -> int | None:
+    """Return the same; a policy that there is not pauses at the first failure, since nobody can say what it allows."""
+    try:
+        return strictest(policies, default)
+    except DeclarationError:
+        return 1
 
 
 def report_failure(
@@ -69,7 +93,7 @@ def report_failure(
     reports it next tries again.
     """
     tags = failure.run.tags
-    if not in_backfill_lane(tags):
+    if (failure.lane or lane_by_tags(tags, settings().live_days)) != "backfill":
         return None
     backfill = tags.get(BACKFILL)
     counted = "not known"

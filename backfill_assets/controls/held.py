@@ -1,4 +1,4 @@
-"""Runs that a pause has stopped: marked, so that nobody takes them for failed ones, and put back into the queue.
+"""Runs that were refused, and runs that a pause has stopped: marked, so that nobody takes them for failed ones, and put back into the queue.
 
 Dagster's own run retries put them back: the daemon repeats a run whose tags allow it, from where it failed, and the
 repetition waits in the queue until the pause ends.
@@ -14,6 +14,7 @@ import dagster as dg
 from backfill_assets.controls.gate import Held
 
 HELD = "held"
+REFUSED = "refused"
 _RETRIES = "dagster/max_retries"
 _OWN_RETRIES = "held/max_retries"
 _ALWAYS = "100000"
@@ -22,6 +23,11 @@ _ALWAYS = "100000"
 def is_held(run: dg.DagsterRun) -> bool:
     """Tell whether a pause has stopped the run."""
     return run.tags.get(HELD) == "yes"
+
+
+def is_refused(run: dg.DagsterRun) -> bool:
+    """Tell whether the run was refused before it was queued, and its launcher told why."""
+    return run.tags.get(REFUSED) == "yes"
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
 
 from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.gate import in_words
-from backfill_assets.controls.held import unmarked
+from backfill_assets.controls.held import REFUSED, unmarked
 from backfill_assets.controls.lanes import (
     BACKFILL,
     LANE,
@@ -72,6 +72,7 @@ class LaneRunCoordinator(QueuedRunCoordinator):
             self._instance.add_run_tags(run.run_id, stamps)
             self._refuse_without_reason(run, target, stamps)
         except BackfillError as refused:
+            self._instance.add_run_tags(run.run_id, {REFUSED: "yes"})
             self._instance.report_run_failed(run, message=f"Refused: {refused}")
             return self._again(run)
         return super().submit_run(context._replace(dagster_run=self._again(run)))
@@ -95,6 +96,8 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         placed = lane_of(run.tags, target.ended, now=now, live_days=settings().live_days)
         stamps = {LANE: placed.lane, LANE_WHY: placed.why}
         stamps |= unmarked(run.tags, self._instance.run_retries_max_retries)
+        if REFUSED in run.tags:
+            stamps[REFUSED] = "no"  # left over from the run that this one repeats, or made up
         if placed.lane == "backfill":
             stamps[PRIORITY] = _lowered(run.tags.get(PRIORITY))
             stamps |= {f"{TABLE_TAG}{_dotted(asset)}": "yes" for asset in target.assets}

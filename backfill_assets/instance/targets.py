@@ -6,15 +6,14 @@ Asked of the workspace, which knows how partitions are cut; where it does not an
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from backfill_assets.controls.lanes import RANGE, partitions_of
-from backfill_assets.partition_keys import end_by_name, is_dynamic, oldest_end
+from backfill_assets.partition_keys import end_by_name, is_dynamic, known_keys, oldest_end
 
 if TYPE_CHECKING:
     from dagster._core.workspace.context import BaseWorkspaceRequestContext
@@ -53,18 +52,8 @@ def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> Ru
     if not keys:
         return RunTarget(assets, (), None)
     for definition in definitions:
-        known = _known(definition, keys, is_range=RANGE[0] in run.tags)
+        known = known_keys(definition, keys, is_range=RANGE[0] in run.tags)
         if known:
             return RunTarget(assets, tuple(known), oldest_end(definition, known))
     told = bool(definitions) and not any(map(is_dynamic, definitions))
     return RunTarget(assets, keys, end_by_name(keys), exists=not told)
-
-
-def _known(definition: Any, keys: Sequence[str], *, is_range: bool) -> Sequence[str]:
-    """Return the keys of the range or the key itself, nothing when the definition does not have them."""
-    try:
-        if is_range:
-            return definition.get_partition_keys_in_range(dg.PartitionKeyRange(keys[0], keys[-1]))
-        return keys if definition.has_partition_key(keys[0]) else ()
-    except Exception:  # keys of another definition, or dynamic ones
-        return ()
