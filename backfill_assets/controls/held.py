@@ -7,11 +7,12 @@ repetition waits in the queue until the pause ends.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import dagster as dg
 
 from backfill_assets.controls.gate import Held
+from backfill_assets.controls.tables import table_tags
 
 HELD = "held"
 REFUSED = "refused"
@@ -31,15 +32,19 @@ def is_refused(run: dg.DagsterRun) -> bool:
 
 
 @contextlib.contextmanager
-def marking_held(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Iterator[None]:
-    """Mark the run where a pause stops it in the body, so that the daemon puts it back into the queue."""
+def marking_held(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, tables: Iterable[str] = ()
+) -> Iterator[None]:
+    """Mark the run where a pause stops it in the body, so that the daemon puts it back into the queue.
+
+    Its repetition waits there under any name of its `tables`, of which the queue may have known fewer.
+    """
     try:
         yield
     except Held:
         own = run.tags.get(_RETRIES)
-        instance.add_run_tags(
-            run.run_id, {HELD: "yes", _RETRIES: _ALWAYS, **({_OWN_RETRIES: own} if own else {})}
-        )
+        marks = {HELD: "yes", _RETRIES: _ALWAYS, **table_tags(tables)}
+        instance.add_run_tags(run.run_id, marks | ({_OWN_RETRIES: own} if own else {}))
         raise
 
 

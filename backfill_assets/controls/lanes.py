@@ -19,6 +19,7 @@ from backfill_assets.writing.run import Lane
 
 LANE = "lane"
 LANE_WHY = "lane_why"
+CONTROL = "control"  # on the jobs of people, which wait in no lane
 PRIORITY = "dagster/priority"
 BACKFILL = "dagster/backfill"
 PARTITION = "dagster/partition"

@@ -9,7 +9,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 import dagster as dg
 
 from backfill_assets.controls.store import Change, Document, Store, unreadable
+from backfill_assets.controls.tables import same_table
 from backfill_assets.errors import BackfillError, DeclarationError
 
 DOCUMENT = "switch"
@@ -32,12 +33,21 @@ class AlreadyPaused(BackfillError):
 
 @dataclass(frozen=True)
 class Scope:
-    """What a switch stops: everything (both None), one table (`schema.table` or an asset key), or one backfill."""
+    """What a switch stops: everything (both None), one table (`schema.table` or an asset key), or one backfill.
+
+    However a table is spelled, it is the same scope. `assets` are the keys of the assets that write it, where
+    whoever pauses knows them: by these the queue knows its runs.
+    """
 
     table: str | None = None
     backfill: str | None = None
+    assets: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        if self.table is not None:
+            object.__setattr__(self, "table", same_table(self.table))
+        if self.backfill is not None:
+            object.__setattr__(self, "backfill", self.backfill.strip())
         if self.table is not None and self.backfill is not None:
             raise DeclarationError(
                 "the switch cannot be set",
@@ -58,10 +68,15 @@ class Scope:
             return f"table {self.table}"
         return f"backfill {self.backfill}" if self.backfill is not None else EVERYTHING
 
+    @property
+    def tables(self) -> frozenset[str]:
+        """Every name of the table, as `same_table` gives it."""
+        return frozenset(map(same_table, (self.table, *self.assets) if self.table else ()))
+
     def covers(self, tables: Iterable[str], backfill: str | None) -> bool:
         """Tell whether a run of `backfill` over `tables` is stopped; a table may be named with dots or slashes."""
         if self.table is not None:
-            return same_table(self.table) in {same_table(table) for table in tables}
+            return not self.tables.isdisjoint(map(same_table, tables))
         return self.backfill is None or self.backfill == backfill
 
 
@@ -184,26 +199,29 @@ def forgotten(pauses: Iterable[Pause], now: datetime) -> str:
     return f" (still on: {'; '.join(old)})" if old else ""
 
 
-def same_table(name: str) -> str:
-    """Return a table's name or an asset's key in the form in which both compare equal."""
-    return name.replace('"', "").replace("/", ".").strip().casefold()
-
-
 def _pauses(document: Document) -> list[Pause]:
     try:
-        found = [
-            Pause(
-                Scope(one.get("table"), one.get("backfill")),
-                one["reason"],
-                one["by"],
-                datetime.fromisoformat(one["since"]),
-            )
-            for one in document.get("on", [])
-        ]
+        return sorted(
+            (
+                Pause(
+                    Scope(one.get("table"), one.get("backfill"), tuple(one.get("assets", ()))),
+                    one["reason"],
+                    one["by"],
+                    _aware(one["since"]),
+                )
+                for one in document.get("on", [])
+            ),
+            key=lambda pause: pause.since,
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"what is stored is none ({type(error).__name__}: {error})"
         raise unreadable(DOCUMENT, why) from error
-    return sorted(found, key=lambda pause: pause.since)
+
+
+def _aware(text: str) -> datetime:
+    """Return the moment; a time without a zone, which only a hand can have written, is UTC like all of ours."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
 
 
 def _with(document: Document, pauses: list[Pause], line: dict[str, str]) -> Document:

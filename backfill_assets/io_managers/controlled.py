@@ -16,6 +16,7 @@ from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
+from backfill_assets.controls.tables import tables_in
 from backfill_assets.engines import Report
 from backfill_assets.io_managers.declaration import plain
 from backfill_assets.io_managers.partitions import Target
@@ -81,7 +82,10 @@ def before_anything(
     if run is None or instance is None:
         return
     if lane_by_tags(run.tags, controls.live_days) == "backfill":
-        tables = [key.to_user_string() for key in run.asset_selection or ()]
+        tables = [
+            *(key.to_user_string() for key in run.asset_selection or ()),
+            *tables_in(run.tags),
+        ]
         paused = Paused(instance, tables, run.tags.get(BACKFILL))
         gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)
         with marking_held(instance, run):
@@ -101,6 +105,7 @@ class RunGate:
         sessions: Sessions,
     ) -> None:
         step = step_of(context)
+        names = [target.table.qualified, *([target.asset] if target.asset else [])]
         asked: list[Control] = [
             _reason(controls, run, audit, sessions),
             retention(run, datetime.now(timezone.utc)),
@@ -108,14 +113,13 @@ class RunGate:
         hold: Hold = _nothing
         at_start: Hold = _nothing
         if step is not None and run.lane == "backfill":
-            names = [target.table.qualified, *([target.asset] if target.asset else [])]
             paused, began = Paused(step.instance, names, run.backfill_id), run.source_read_at
             hold = paused.why
             at_start = hold if began is None else lambda: paused.why_before(began)
             given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
             by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
             asked.append(within_budget(step.instance, run, given, by_table, sessions.get, audit))
-        self._step = step
+        self._step, self._names = step, names
         self._gate = Gate(
             hold,
             at_start,
@@ -139,7 +143,7 @@ class RunGate:
     def _marking(self) -> contextlib.AbstractContextManager[None]:
         if self._step is None:
             return contextlib.nullcontext()
-        return marking_held(self._step.instance, self._step.dagster_run)
+        return marking_held(self._step.instance, self._step.dagster_run, self._names)
 
 
 def _nothing() -> None:

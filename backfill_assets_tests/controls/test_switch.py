@@ -10,7 +10,15 @@ import pytest
 
 from backfill_assets.controls.pausing import Paused
 from backfill_assets.controls.store import Store
-from backfill_assets.controls.switch import ASSET, DOCUMENT, Scope, Switch, forgotten, holding
+from backfill_assets.controls.switch import (
+    ASSET,
+    DOCUMENT,
+    AlreadyPaused,
+    Scope,
+    Switch,
+    forgotten,
+    holding,
+)
 from backfill_assets.errors import BackfillError, DeclarationError, Unreachable
 
 ALL = Scope()
@@ -150,6 +158,31 @@ def test_a_scope_is_a_table_or_a_backfill_and_not_both() -> None:
         Scope("mart.t", "b1")
     with pytest.raises(DeclarationError, match="empty text"):
         Scope(table="")
+
+
+def test_a_table_is_one_scope_however_it_is_spelled(instance: dg.DagsterInstance) -> None:
+    Switch(instance).pause(Scope(table="analytics/fct_sales"), "first", "ana")
+    with pytest.raises(AlreadyPaused):
+        Switch(instance).pause(Scope(table="Analytics.fct_sales"), "second", "bob")
+    assert Switch(instance).resume(Scope(table='analytics."fct_sales"'), "mended", "ana") == []
+
+
+@pytest.mark.parametrize("given", [{"table": " "}, {"backfill": " "}])
+def test_a_name_of_blanks_is_no_name(given: dict) -> None:
+    with pytest.raises(DeclarationError, match="empty text"):
+        Scope(**given)
+
+
+def test_a_time_without_a_zone_stops_backfills_and_not_the_queue(
+    instance: dg.DagsterInstance,
+) -> None:
+    on = [
+        {"table": "mart.t", "reason": "r", "by": "ana", "since": "2026-05-12T09:30:00"},
+        {"table": "mart.u", "reason": "r", "by": "bob", "since": "2026-05-12T09:31:00+00:00"},
+    ]
+    Store(instance).change(DOCUMENT, lambda _: {"on": on})
+    assert [pause.by for pause in Switch(instance).pauses()] == ["ana", "bob"]
+    assert instance.get_concurrency_config().run_queue_config is not None
 
 
 def test_a_change_that_fails_leaves_the_document_as_it_was(instance: dg.DagsterInstance) -> None:

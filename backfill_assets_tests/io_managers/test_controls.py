@@ -11,8 +11,10 @@ import pytest
 
 from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.controls.tables import table_tags
 from backfill_assets.engines import open_engine
 from backfill_assets.io_managers import Controls, DeleteInsertIOManager, PerSlice, table_metadata
+from backfill_assets.operations.jobs import scope_in
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
 
@@ -134,6 +136,24 @@ def test_a_pause_of_another_table_or_backfill_holds_nothing(strict: Warehouse) -
     Switch(strict.instance).pause(Scope(table="mart.sales"), "why", "ana")
     strict.run(sales(), partition_key="2026-03-04", ok=False)
     assert strict.rows("SELECT DISTINCT day FROM mart.sales") == [(date(2026, 3, 3),)]
+
+
+def test_a_pause_of_a_table_stops_its_asset_of_another_name_before_it_computes(
+    strict: Warehouse,
+) -> None:
+    computed: list[str] = []
+
+    @dg.asset(key_prefix=["other"], partitions_def=DAYS, metadata=table_metadata(SALES))
+    def name(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        computed.append(context.partition_key)
+        return frame(context.partition_key)
+
+    repository = dg.Definitions(assets=[name]).get_repository_def()
+    scope = scope_in(repository, Scope(table="mart.sales"))
+    Switch(strict.instance).pause(scope, "the source is wrong", "ana")
+    queued = table_tags(["other/name", "mart.sales"])  # as the coordinator stamps it
+    strict.run(name, partition_key=OLD, ok=False, tags=queued)
+    assert computed == []
 
 
 @pytest.mark.parametrize("returns", ["a frame", "a function of the slice"])

@@ -76,6 +76,24 @@ def test_a_batched_run_stops_before_its_next_day_and_a_resume_does_the_other_day
     assert loads_of(story, backfill) == days(1, 12)
 
 
+def test_a_pause_does_not_wait_behind_live_runs_that_fill_the_queue(story: Story) -> None:
+    file = story.place.dagster_home / "dagster.yaml"
+    as_it_was = file.read_text()
+    full = as_it_was.replace("value: live, limit: 9", "value: live, limit: 1")
+    assert full != as_it_was
+    file.write_text(full.replace("max_concurrent_runs: 10", "max_concurrent_runs: 4"))
+    story.wants(seconds=60)
+    live = story.materialize("other", {"dagster/partition": TODAY})
+    story.until(lambda: story.status(live) == "STARTED", "the live run to start")
+    waits = story.materialize("daily", {"dagster/partition": TODAY})
+    assert story.do("pause_backfills", reason="at once", by="ana") == "SUCCESS"
+    assert (story.status(live), story.status(waits)) == ("STARTED", "QUEUED")
+    assert story.do("resume_backfills", reason="on", by="ana") == "SUCCESS"
+    file.write_text(as_it_was)
+    story.wants()
+    assert story.end_of(live) == story.end_of(waits) == "SUCCESS"
+
+
 def test_a_switch_over_what_there_is_not_is_refused(story: Story) -> None:
     no_table = story.launch_job("pause_backfills", reason="r", by="ana", table="mart.nothing")
     no_backfill = story.launch_job("resume_backfills", reason="r", by="ana", backfill="nothing")
