@@ -35,12 +35,10 @@ from backfill_assets.controls.reason import missing_reason, reason_of
 from backfill_assets.controls.switch import EVERYTHING, Switch
 from backfill_assets.controls.tables import table_tags
 from backfill_assets.errors import BackfillError, Refused
-from backfill_assets.instance.limits import Limits, LimitsFile
+from backfill_assets.instance.limits import BACKFILLS, Limits, LimitsFile
 from backfill_assets.instance.targets import RunTarget, run_target
 from backfill_assets.settings import settings
 
-_LANE = {"key": LANE, "value": "backfill"}
-_CAP = 3
 _LOW = "-10"
 _K8S = "dagster-k8s/config"
 _log = logging.getLogger(__name__)
@@ -83,14 +81,13 @@ class LaneRunCoordinator(QueuedRunCoordinator):
     def get_run_queue_config(self) -> RunQueueConfig:
         """Return the limits as they are now: the file's, and none at all for what is paused."""
         limits = self._file.limits()
-        lane = [] if limits.backfill_cap is not None else [{**_LANE, "limit": _CAP}]
         return (
             super()
             .get_run_queue_config()
             ._replace(
                 max_concurrent_runs=limits.runs,
                 # of two limits on one tag, Dagster takes the later one
-                tag_concurrency_limits=[*map(dict, limits.by_tag), *lane, *self._paused()],
+                tag_concurrency_limits=[*limits.in_order, *self._paused()],
             )
         )
 
@@ -140,13 +137,13 @@ class LaneRunCoordinator(QueuedRunCoordinator):
             if not self._unreadable:
                 _log.error("Backfills are held: %s", error)
             self._unreadable = True
-            yield {**_LANE, "limit": 0}
+            yield {**BACKFILLS, "limit": 0}
             return
         self._unreadable = False
         for pause in pauses:
             scope = pause.scope
             if scope.name == EVERYTHING:
-                yield {**_LANE, "limit": 0}
+                yield {**BACKFILLS, "limit": 0}
             elif scope.backfill is not None:
                 yield {"key": BACKFILL, "value": scope.backfill, "limit": 0}
             for tag, value in table_tags(scope.tables).items():

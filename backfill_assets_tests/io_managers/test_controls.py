@@ -301,6 +301,15 @@ def test_a_source_that_is_changed_in_place_needs_its_history(strict: Warehouse) 
     )
 
 
+def test_todays_load_of_a_source_that_is_changed_in_place_needs_no_history(
+    strict: Warehouse,
+) -> None:
+    asset = sales(table=kept(None, source_mutable=True))
+    for day in (TODAY, (date.today() - timedelta(days=1)).isoformat()):
+        strict.run(asset, partition_key=day)
+    assert audit(strict, "lane") == [("live",)] * 2
+
+
 # lanes
 
 
