@@ -14,6 +14,7 @@ from typing import Any
 import dagster as dg
 
 from backfill_assets.controls.alerts import Alert, Send
+from backfill_assets.controls.family import root_backfill
 from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, partitions_of
 from backfill_assets.controls.store import Document, Store
 from backfill_assets.controls.switch import AlreadyPaused, Scope, Switch
@@ -95,7 +96,9 @@ def report_failure(
     tags = failure.run.tags
     if (failure.lane or lane_by_tags(tags, settings().live_days)) != "backfill":
         return None
-    backfill = tags.get(BACKFILL)
+    backfill = root_backfill(
+        tags
+    )  # what executes a backfill again is stopped with it, and counted with it
     counted = "not known"
     try:
         failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
@@ -106,7 +109,7 @@ def report_failure(
         _settle(instance, backfill or failure.run.run_id, failure.run.run_id)
     except BackfillError as error:
         done = f"it could NOT be paused, since {error.what}: {error.why}"
-    send(_alert(backfill, failure, counted, done))
+    send(_alert(tags.get(BACKFILL), failure, counted, done))
     return done
 
 
@@ -135,7 +138,8 @@ def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
 
     def add(document: Document) -> Document:
         runs: list[str] = document.get("runs", [])
-        return {**document, "runs": runs if run_id in runs else [*runs, run_id]}
+        known = run_id in runs or run_id in document.get("settled", [])
+        return {**document, "runs": runs if known else [*runs, run_id]}
 
     document = Store(instance).change(_document(group), add)
     return None if run_id in document.get("settled", []) else len(document["runs"])
@@ -150,6 +154,13 @@ def _settle(instance: dg.DagsterInstance, group: str, run_id: str) -> None:
     Store(instance).change(_document(group), add)
 
 
+def forgive(instance: dg.DagsterInstance, backfill: str) -> None:
+    """Count the failures of a backfill from none again, since somebody has mended what made it fail."""
+    Store(instance).change(
+        _document(backfill), lambda document: {**document, "runs": []} if document else {}
+    )
+
+
 def _document(group: str) -> str:
     return f"failures/{group}"
 
@@ -160,7 +171,7 @@ def _alert(backfill: str | None, failure: Failure, counted: str, done: str) -> A
         lines=(
             without_secrets(failure.why),
             f"Run {failure.run.run_id}; failed runs of this backfill so far: {counted}; {done}.",
-            _resume(backfill),
+            _resume(root_backfill(failure.run.tags)),
         ),
     )
 

@@ -73,11 +73,11 @@ class Scope:
         """Every name of the table, as `same_table` gives it."""
         return frozenset(map(same_table, (self.table, *self.assets) if self.table else ()))
 
-    def covers(self, tables: Iterable[str], backfill: str | None) -> bool:
-        """Tell whether a run of `backfill` over `tables` is stopped; a table may be named with dots or slashes."""
+    def covers(self, tables: Iterable[str], *backfills: str | None) -> bool:
+        """Tell whether a run of any of `backfills` over `tables` is stopped; a table may be named with dots or slashes."""
         if self.table is not None:
             return not self.tables.isdisjoint(map(same_table, tables))
-        return self.backfill is None or self.backfill == backfill
+        return self.backfill is None or self.backfill in backfills
 
 
 @dataclass(frozen=True)
@@ -187,10 +187,10 @@ class Switch:
             )
 
 
-def holding(pauses: Iterable[Pause], tables: Iterable[str], backfill: str | None) -> list[Pause]:
-    """Return those of `pauses` that stop a run of `backfill` over `tables`."""
+def holding(pauses: Iterable[Pause], tables: Iterable[str], *backfills: str | None) -> list[Pause]:
+    """Return those of `pauses` that stop a run of any of `backfills` over `tables`."""
     tables = list(tables)
-    return [pause for pause in pauses if pause.scope.covers(tables, backfill)]
+    return [pause for pause in pauses if pause.scope.covers(tables, *backfills)]
 
 
 def forgotten(pauses: Iterable[Pause], now: datetime) -> str:

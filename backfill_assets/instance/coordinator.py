@@ -19,6 +19,7 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
 )
 
 from backfill_assets.controls.alerts import must_be_usable
+from backfill_assets.controls.family import ROOT_BACKFILL
 from backfill_assets.controls.gate import in_words
 from backfill_assets.controls.held import REFUSED, unmarked
 from backfill_assets.controls.lanes import (
@@ -145,7 +146,8 @@ class LaneRunCoordinator(QueuedRunCoordinator):
             if scope.name == EVERYTHING:
                 yield {**BACKFILLS, "limit": 0}
             elif scope.backfill is not None:
-                yield {"key": BACKFILL, "value": scope.backfill, "limit": 0}
+                for key in (BACKFILL, ROOT_BACKFILL):
+                    yield {"key": key, "value": scope.backfill, "limit": 0}
             for tag, value in table_tags(scope.tables).items():
                 yield {"key": tag, "value": value, "limit": 0}
 

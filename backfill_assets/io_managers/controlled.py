@@ -10,6 +10,7 @@ import dagster as dg
 from pydantic import Field
 
 from backfill_assets.controls.budget import Budget, within_budget
+from backfill_assets.controls.family import Family, root_backfill
 from backfill_assets.controls.gate import Control, Gate, Hold
 from backfill_assets.controls.held import marking_held
 from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
@@ -86,7 +87,7 @@ def before_anything(
             *(key.to_user_string() for key in run.asset_selection or ()),
             *tables_in(run.tags),
         ]
-        paused = Paused(instance, tables, run.tags.get(BACKFILL))
+        paused = Paused(instance, tables, run.tags.get(BACKFILL), root_backfill(run.tags))
         gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)
         with marking_held(instance, run):
             gate.wait(f"run {run.run_id[:8]}")
@@ -113,12 +114,14 @@ class RunGate:
         hold: Hold = _nothing
         at_start: Hold = _nothing
         if step is not None and run.lane == "backfill":
-            paused, began = Paused(step.instance, names, run.backfill_id), run.source_read_at
+            backfills = (run.backfill_id, root_backfill(step.dagster_run.tags))
+            paused, began = Paused(step.instance, names, *backfills), run.source_read_at
             hold = paused.why
             at_start = hold if began is None else lambda: paused.why_before(began)
             given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
             by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
-            asked.append(within_budget(step.instance, run, given, by_table, sessions.get, audit))
+            family = Family.of(step.dagster_run, run.backfill_id)
+            asked.append(within_budget(step.instance, family, given, by_table, sessions.get, audit))
         self._step, self._names = step, names
         self._gate = Gate(
             hold,

@@ -3,12 +3,15 @@
 import dagster as dg
 from pydantic import Field
 
+from backfill_assets.controls.breaker import forgive
 from backfill_assets.controls.budget import Budget, raise_budget
+from backfill_assets.controls.family import root_of
 from backfill_assets.controls.lanes import CONTROL
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.controls.tables import names_of, table_of
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.settings import settings
 
 
 class SwitchConfig(dg.Config):
@@ -40,8 +43,8 @@ class BudgetConfig(dg.Config):
 def pause_backfills_op(context: dg.OpExecutionContext, config: SwitchConfig) -> None:
     """Pause backfills: running slices finish, nothing new starts, live runs are untouched."""
     with as_failure():
-        scope = scope_in(context.repository_def, Scope(config.table, config.backfill))
         _must_exist(context, config.backfill)
+        scope = _whole(context, Scope(config.table, config.backfill))
         made = Switch(context.instance).pause(scope, config.reason, config.by)
         context.log.info(f"From now on: {made.told(made.since)}.")
 
@@ -52,8 +55,9 @@ def resume_backfills_op(context: dg.OpExecutionContext, config: SwitchConfig) ->
     with as_failure():
         switch, scope = Switch(context.instance), Scope(config.table, config.backfill)
         if scope not in {pause.scope for pause in switch.pauses()}:  # perhaps by another name
-            scope = scope_in(context.repository_def, scope)
+            scope = _whole(context, scope)
         left = switch.resume(scope, config.reason, config.by)
+        _forgive(context, scope)
         still = "; ".join(pause.told(pause.since) for pause in left)
         context.log.info(
             f"{scope.name} goes on. {f'Still on: {still}.' if still else 'No pause is left.'}"
@@ -67,7 +71,8 @@ def raise_budget_op(context: dg.OpExecutionContext, config: BudgetConfig) -> Non
         _must_exist(context, config.backfill)
         caps = config.model_dump(exclude={"backfill", "reason", "by"})
         budget = Budget.of({name: cap for name, cap in caps.items() if cap is not None})
-        raise_budget(context.instance, config.backfill, budget, config.by, config.reason)
+        given = _given(context.instance, config.backfill)
+        raise_budget(context.instance, config.backfill, budget, config.by, config.reason, given)
         context.log.info(f"Backfill {config.backfill} may spend {budget.told}.")
 
 
@@ -113,6 +118,29 @@ def scope_in(repository: dg.RepositoryDefinition, scope: Scope) -> Scope:
     table = scope.table if scope.table in tables else min(tables)
     writers = (key.to_user_string() for key in assets if table_of(key, assets[key]) in tables)
     return Scope(table, assets=tuple(sorted(writers)))
+
+
+def _whole(context: dg.OpExecutionContext, scope: Scope) -> Scope:
+    """Return the scope by the names under which it is switched: all of a table's, and a backfill's first id."""
+    if scope.backfill is not None:
+        return Scope(backfill=root_of(context.instance, scope.backfill))
+    return scope_in(context.repository_def, scope)
+
+
+def _forgive(context: dg.OpExecutionContext, scope: Scope) -> None:
+    """Count a backfill's failures anew; the pause has ended, whether or not that works."""
+    try:
+        if scope.backfill is not None:
+            forgive(context.instance, scope.backfill)
+    except BackfillError as error:
+        context.log.warning(f"Its failures before this are counted with those to come: {error}")
+
+
+def _given(instance: dg.DagsterInstance, backfill: str) -> Budget:
+    """Return the budget that a backfill has by its tags and the settings."""
+    found, chosen = instance.get_backfill(backfill), settings()
+    by_settings = Budget(chosen.budget_seconds, chosen.budget_rows, chosen.budget_cost)
+    return Budget.of_tags(found.tags if found is not None else {}).over(by_settings)
 
 
 def _must_exist(context: dg.OpExecutionContext, backfill: str | None) -> None:

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from backfill_assets.controls.alerts import Alert
-from backfill_assets.controls.breaker import Failure, report_failure, strictest
+from backfill_assets.controls.breaker import Failure, forgive, report_failure, strictest
 from backfill_assets.controls.store import Change, Document, Store
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.errors import DeclarationError, Unreachable
@@ -98,6 +98,22 @@ def test_a_table_may_go_on_or_pause_after_some_failures(instance: dg.DagsterInst
     assert fail(instance, run("r3", backfill="b1"), after=3)[0] == "it is paused"
     assert fail(instance, run("r4", backfill="b1"), after=3)[0] == "it was paused already"
     assert fail(instance, run("r5", backfill="b2"), after=3)[0] == "it goes on"
+
+
+def test_what_executes_a_backfill_again_is_paused_with_it_and_counted_anew_after_a_resume(
+    instance: dg.DagsterInstance,
+) -> None:
+    again = {"dagster/root_backfill_id": "b1"}
+    assert fail(instance, run("r1", backfill="b1"), after=2)[0] == "it goes on"
+    done, sent = fail(instance, run("r2", backfill="b2", **again), after=2)
+    assert done == "it is paused"
+    assert '"backfill": "b1"' in sent[0].text
+    assert [pause.scope for pause in Switch(instance).pauses()] == [Scope(backfill="b1")]
+    Switch(instance).resume(Scope(backfill="b1"), "mended", "ana")
+    forgive(instance, "b1")
+    assert fail(instance, run("r2", backfill="b2", **again), after=2) == (None, [])
+    assert fail(instance, run("r3", backfill="b1"), after=2)[0] == "it goes on"
+    assert fail(instance, run("r4", backfill="b1"), after=2)[0] == "it is paused"
 
 
 def test_a_live_run_trips_nothing_and_a_single_run_of_the_lane_only_alerts(

@@ -8,6 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pandas as pd
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.switch import Scope, Switch
@@ -254,6 +255,45 @@ def test_a_budget_stops_a_run_whose_slices_take_no_time(strict: Warehouse, retur
     assert strict.rows("SELECT count(*) FROM mart.sales") == [(100,)]
 
 
+def test_a_range_that_is_executed_again_has_no_second_budget(strict: Warehouse) -> None:
+    """Neither by its run, nor as a backfill that executes another again; a raise of any of them counts for all."""
+    capped = {"budget/rows": "2"}
+    asset = by_slice(_slice)
+    first = strict.run_range("2026-03-01", "2026-03-03", asset, tags=capped, ok=False)
+    again = {**capped, "dagster/root_run_id": first.run_id, "dagster/parent_run_id": first.run_id}
+    said = failure_of(strict.run_range("2026-03-02", "2026-03-03", asset, tags=again, ok=False))
+    assert f"the budget of run {first.run_id[:8]} is used up: 2 of 2 rows" in said
+    b1, b2 = ("b1", {}), ("b2", {"dagster/root_backfill_id": "b1"})
+    for name, tags in (b1, b2):
+        strict.instance.add_backfill(backfill(name, **tags))
+    told = {**capped, "dagster/backfill": "b1"}
+    strict.run_range("2026-03-04", "2026-03-06", asset, tags=told, ok=False)
+    told |= {"dagster/backfill": "b2", "dagster/root_backfill_id": "b1"}
+    said = failure_of(strict.run_range("2026-03-05", "2026-03-06", asset, tags=told, ok=False))
+    assert "the budget of backfill b1 is used up: 2 of 2 rows" in said
+    raise_budget(strict.instance, "b2", Budget(rows=4), "ana", "worth it")
+    strict.run_range("2026-03-05", "2026-03-06", asset, tags=told, ok=False)
+    assert audit(strict, "partition_key") == [("2026-03-01",), ("2026-03-04",), ("2026-03-05",)]
+
+
+def backfill(name: str, **tags: str) -> PartitionBackfill:
+    return PartitionBackfill(
+        backfill_id=name,
+        status=BulkActionStatus.REQUESTED,
+        from_failure=False,
+        tags=tags,
+        backfill_timestamp=time.time(),
+        asset_selection=[dg.AssetKey(["mart", "sales"])],
+    )
+
+
+def test_a_pause_of_a_backfill_stops_what_executes_it_again(strict: Warehouse) -> None:
+    Switch(strict.instance).pause(Scope(backfill="b1"), "the source is wrong", "ana")
+    tags = {"dagster/backfill": "b2", "dagster/root_backfill_id": "b1"}
+    strict.run(sales(), partition_key=OLD, tags=tags, ok=False)
+    strict.run(sales(), partition_key=OLD, tags={"dagster/backfill": "b3"})
+
+
 def test_a_table_may_have_a_budget_of_its_own(strict: Warehouse) -> None:
     capped = sales(lambda _: PerSlice(_slice), budget={"rows": 2})
     said = failure_of(
@@ -262,6 +302,8 @@ def test_a_table_may_have_a_budget_of_its_own(strict: Warehouse) -> None:
         )
     )
     assert "2 of 2 rows are spent on mart.sales" in said
+    assert "Raise the table's budget where it is declared" in said
+    assert "raise_budget" not in said
     assert audit(strict, "partition_key") == [("2026-03-01",)]
 
 

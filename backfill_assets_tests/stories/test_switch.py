@@ -86,12 +86,15 @@ def test_a_pause_does_not_wait_behind_live_runs_that_fill_the_queue(story: Story
     live = story.materialize("other", {"dagster/partition": TODAY})
     story.until(lambda: story.status(live) == "STARTED", "the live run to start")
     waits = story.materialize("daily", {"dagster/partition": TODAY})
-    assert story.do("pause_backfills", reason="at once", by="ana") == "SUCCESS"
-    assert (story.status(live), story.status(waits)) == ("STARTED", "QUEUED")
+    pause = story.launch_job("pause_backfills", reason="at once", by="ana")
+    assert story.end_of(pause) == "SUCCESS"
     assert story.do("resume_backfills", reason="on", by="ana") == "SUCCESS"
     file.write_text(as_it_was)
     story.wants()
     assert story.end_of(live) == story.end_of(waits) == "SUCCESS"
+    assert story.started(pause) < story.started(waits)
+    committed = f"SELECT epoch(committed_at) FROM backfill.load_audit WHERE run_id = '{live}'"
+    assert story.started(pause) < story.rows(committed)[0][0]
 
 
 def test_a_switch_over_what_there_is_not_is_refused(story: Story) -> None:
