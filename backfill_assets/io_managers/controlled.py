@@ -44,7 +44,11 @@ def say_once(say: Report, text: str) -> None:
 
 
 class Controls(dg.Config):
-    """What an IO manager asks of its runs; the names and meanings are those of the settings."""
+    """What an IO manager asks of its runs; the names and meanings are those of the settings.
+
+    The defaults are those of an IO manager that is made by hand: a drop-in for a stock one asks for no reason. The
+    settings' own default is `backfill`, and `from_settings` takes that.
+    """
 
     require_reason: Literal["backfill", "always", "never"] = Field(
         default="never", description="Who must give a reason before a slice is rewritten."
