@@ -40,6 +40,7 @@ class Spelling:
     `log_column`: the column `{type}` of a table that grows by one row at a time.
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
+    `identity`: the query whose one row no other warehouse gives; None where the address tells.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -56,6 +57,7 @@ class Spelling:
     log_column: str = "{type}"
     log_field: str | None = None
     index: str | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,16 @@ class Engine(Protocol):
     @property
     def shown(self) -> str:
         """The URL without secrets, for logs and metadata."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """What the URL says that only one warehouse can be: the file, or the database's name."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where the warehouse is reached; two of them may lead to one."""
         ...
 
     def session(

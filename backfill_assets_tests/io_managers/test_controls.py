@@ -14,8 +14,10 @@ from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.controls.tables import table_tags
 from backfill_assets.engines import open_engine
+from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers import Controls, DeleteInsertIOManager, PerSlice, table_metadata
 from backfill_assets.operations.jobs import scope_in
+from backfill_assets.settings import settings
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
 
@@ -375,6 +377,58 @@ def test_each_lane_reaches_the_warehouse_through_its_own_door(tmp_path: Path) ->
             ("backfill",),
             ("live",),
         ]
+
+
+def test_a_second_door_of_another_file_is_refused_and_a_link_to_the_same_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files have two audits and two claims: nothing would keep a backfill from overwriting a newer load."""
+    url, other = f"duckdb:///{tmp_path}/w.duckdb", f"duckdb:///{tmp_path}/other.duckdb"
+    instance = dg.DagsterInstance.ephemeral()
+    manager = DeleteInsertIOManager(url=url, lane_url=other)
+    result = dg.materialize(
+        [sales()],
+        partition_key=OLD,
+        resources={"io_manager": manager},
+        instance=instance,
+        raise_on_error=False,
+    )
+    assert "a slice would have two writers" in failure_of(result)
+    assert not (tmp_path / "other.duckdb").exists()
+    monkeypatch.setenv("BACKFILL_WAREHOUSE_URL", url)
+    monkeypatch.setenv("BACKFILL_LANE_WAREHOUSE_URL", other)
+    settings.cache_clear()
+    with pytest.raises(DeclarationError, match="a slice would have two writers"):
+        DeleteInsertIOManager.from_settings()
+    settings.cache_clear()
+    (tmp_path / "linked").symlink_to(tmp_path)
+    DeleteInsertIOManager(url=url, lane_url=f"duckdb:///{tmp_path}/linked/w.duckdb").engine_of(
+        "backfill"
+    )
+
+
+def test_a_second_door_of_postgres_is_one_database_of_one_server(
+    postgres_url: str, postgres_server: str
+) -> None:
+    def door(url: str) -> None:
+        DeleteInsertIOManager(url=postgres_url, lane_url=url).engine_of("backfill")
+
+    door(f"{postgres_url}&statement_timeout=5")
+    door(f"{postgres_url}&port=5432")  # another address, which leads to the same server
+    with pytest.raises(DeclarationError, match="one leads to warehouse, the other to postgres"):
+        door(postgres_server)
+    with pytest.raises(DeclarationError, match="of different kinds"):
+        door("duckdb:///w.duckdb")
+    with open_engine(postgres_url).session() as session:
+        session.execute("CREATE ROLE without_rights LOGIN")
+        session.execute("REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
+    try:
+        with pytest.raises(DeclarationError, match="the server does not tell which it is"):
+            door(f"{postgres_url}&port=5432&user=without_rights")
+    finally:
+        with open_engine(postgres_url).session() as session:
+            session.execute("GRANT EXECUTE ON FUNCTION pg_control_system TO PUBLIC")
+            session.execute("DROP ROLE without_rights")
 
 
 def test_without_a_second_door_the_run_says_so_once_and_works(
