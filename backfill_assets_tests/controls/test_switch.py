@@ -7,8 +7,9 @@ from datetime import datetime, timedelta, timezone
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
-from backfill_assets.controls.pausing import Paused
+from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.store import Store
 from backfill_assets.controls.switch import (
     ASSET,
@@ -139,6 +140,40 @@ def test_a_pause_that_is_on_for_days_is_told_in_every_refusal() -> None:
         new = Switch(instance).pause(ALL, "why", "bob", now=NOW)
     assert forgotten([old, new], NOW) == (
         " (still on: table mart.t paused by ana since 2026-04-12 09:30 UTC, 30 days ago: why)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "again", "is_told"),
+    [
+        (BulkActionStatus.REQUESTED, None, True),
+        (BulkActionStatus.COMPLETED_FAILED, None, False),
+        (BulkActionStatus.CANCELED, BulkActionStatus.COMPLETED_SUCCESS, False),
+        (BulkActionStatus.COMPLETED_FAILED, BulkActionStatus.REQUESTED, True),
+    ],
+)
+def test_a_pause_of_a_backfill_that_has_ended_is_told_no_more(
+    instance: dg.DagsterInstance,
+    status: BulkActionStatus,
+    again: BulkActionStatus | None,
+    is_told: bool,
+) -> None:
+    instance.add_backfill(backfill("b1", status))
+    if again is not None:
+        instance.add_backfill(backfill("b2", again, **{"dagster/root_backfill_id": "b1"}))
+    month_ago = datetime.now(timezone.utc) - timedelta(days=30)
+    Switch(instance).pause(Scope(backfill="b1"), "why", "ana", now=month_ago)
+    assert ("still on: backfill b1" in forgotten_pauses(instance)) is is_told
+
+
+def backfill(name: str, status: BulkActionStatus, **tags: str) -> PartitionBackfill:
+    return PartitionBackfill(
+        backfill_id=name,
+        status=status,
+        from_failure=False,
+        tags=tags,
+        backfill_timestamp=NOW.timestamp(),
+        asset_selection=[dg.AssetKey(["mart", "t"])],
     )
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
-from dagster._core.executor.multiprocess import MultiprocessExecutor
 
 from backfill_assets.controls.gate import END_THE_PAUSE, Held
 from backfill_assets.controls.store import Store
 from backfill_assets.controls.switch import Switch
-from backfill_assets.instance.executor import LaneExecutor, lane_executor
+from backfill_assets.instance.executor import lane_executor
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.settings import Settings
+from backfill_assets.settings import settings
 
 
 @dg.asset
@@ -229,6 +228,14 @@ def test_outside_the_queue_too_old_partitions_are_a_backfill(
     assert (tmp_path / "where").read_text() == str(os.getpid())
 
 
-def test_steps_of_backfills_get_processes_of_their_own_where_the_settings_say_so() -> None:
-    lane = LaneExecutor(Settings(lane_executor="multiprocess"), 2)._of_backfills()
-    assert isinstance(lane, MultiprocessExecutor)
+def test_steps_of_backfills_get_processes_of_their_own_where_the_settings_say_so(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHERE", str(tmp_path / "where"))
+    monkeypatch.setenv("BACKFILL_LANE_EXECUTOR", "multiprocess")
+    settings.cache_clear()
+    try:
+        assert run(instance, "where", lane="backfill")
+    finally:
+        settings.cache_clear()
+    assert (tmp_path / "where").read_text() != str(os.getpid())
