@@ -6,6 +6,7 @@ that died, a sensor does (`sensors.py`). Both may, and each run counts once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,9 +97,8 @@ def report_failure(
     tags = failure.run.tags
     if (failure.lane or lane_by_tags(tags, settings().live_days)) != "backfill":
         return None
-    backfill = root_backfill(
-        tags
-    )  # what executes a backfill again is stopped with it, and counted with it
+    # what executes a backfill again is stopped with it, and counted with it
+    backfill = root_backfill(tags)
     counted = "not known"
     try:
         failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
@@ -106,9 +106,11 @@ def report_failure(
             return None
         counted = str(failed)
         done = _act(instance, backfill, failure, failed, after)
-        _settle(instance, backfill or failure.run.run_id, failure.run.run_id)
     except BackfillError as error:
         done = f"it could NOT be paused, since {error.what}: {error.why}"
+    else:
+        with contextlib.suppress(BackfillError):  # told twice, then, rather than not as it is
+            _settle(instance, backfill or failure.run.run_id, failure.run.run_id)
     send(_alert(tags.get(BACKFILL), failure, counted, done))
     return done
 

@@ -6,7 +6,7 @@ from pydantic import Field
 from backfill_assets.controls.breaker import forgive
 from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.family import root_of
-from backfill_assets.controls.lanes import CONTROL
+from backfill_assets.controls.lanes import CONTROL, PRIORITY
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.controls.tables import names_of, table_of
 from backfill_assets.errors import BackfillError, DeclarationError
@@ -77,7 +77,7 @@ def raise_budget_op(context: dg.OpExecutionContext, config: BudgetConfig) -> Non
 
 
 # quick, and with one step: a process for it would only delay the pause
-_OPTIONS = {"executor_def": dg.in_process_executor, "tags": {CONTROL: "yes"}}
+_OPTIONS = {"executor_def": dg.in_process_executor, "tags": {CONTROL: "yes", PRIORITY: "100"}}
 
 
 @dg.job(**_OPTIONS)

@@ -78,6 +78,22 @@ def test_a_pause_that_fails_is_told_as_it_is_and_made_by_whoever_reports_next(
     assert len(sent) == len(Switch(instance).pauses()) == 1
 
 
+def test_a_pause_that_is_made_is_told_as_made_though_nothing_more_can_be_written(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change, asked = Store.change, []
+
+    def full_at_the_end(store: Store, name: str, how: Change) -> Document:
+        asked.append(name)
+        if asked == ["failures/b1", "switch", "failures/b1"]:
+            raise Unreachable("it cannot be written", "the disk is full", "Make room")
+        return change(store, name, how)
+
+    monkeypatch.setattr(Store, "change", full_at_the_end)
+    done, sent = fail(instance, run("r1", backfill="b1"))
+    assert (done, len(sent), len(Switch(instance).pauses())) == ("it is paused", 1, 1)
+
+
 def test_a_page_that_cannot_be_written_neither_undoes_the_pause_nor_keeps_the_alert(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
