@@ -20,6 +20,7 @@ from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Spent
 
 TAG = "budget/"
+USED_UP = "is used up: "
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def within_budget(
             return None
         whose = f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
         how = f"{' and '.join(helps)}, then launch the rest"
-        return f"the budget of {whose} is used up: {', '.join(found)}; {how}"
+        return f"the budget of {whose} {USED_UP}{', '.join(found)}; {how}"
 
     return why
 

@@ -3,8 +3,8 @@
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.controls.breaker import forgive
-from backfill_assets.controls.budget import Budget, raise_budget
+from backfill_assets.controls.breaker import BY, forgive
+from backfill_assets.controls.budget import USED_UP, Budget, raise_budget
 from backfill_assets.controls.family import root_of
 from backfill_assets.controls.lanes import CONTROL, PRIORITY
 from backfill_assets.controls.switch import Scope, Switch
@@ -74,6 +74,8 @@ def raise_budget_op(context: dg.OpExecutionContext, config: BudgetConfig) -> Non
         given = _given(context.instance, config.backfill)
         raise_budget(context.instance, config.backfill, budget, config.by, config.reason, given)
         context.log.info(f"Backfill {config.backfill} may spend {budget.told}.")
+        if end_pause_of_budget(context.instance, config.backfill, config.reason, config.by):
+            context.log.info("The pause that its budget caused has ended.")
 
 
 # quick, and with one step: a process for it would only delay the pause
@@ -134,6 +136,16 @@ def _forgive(context: dg.OpExecutionContext, scope: Scope) -> None:
             forgive(context.instance, scope.backfill)
     except BackfillError as error:
         context.log.warning(f"Its failures before this are counted with those to come: {error}")
+
+
+def end_pause_of_budget(instance: dg.DagsterInstance, backfill: str, reason: str, by: str) -> bool:
+    """End the pause that the breaker made since a budget was used up; what was paused for anything else stays so."""
+    switch, scope = Switch(instance), Scope(backfill=root_of(instance, backfill))
+    for pause in switch.pauses():
+        if pause.scope == scope and pause.by == BY and USED_UP in pause.reason:
+            switch.resume(scope, reason, by)
+            return True
+    return False
 
 
 def _given(instance: dg.DagsterInstance, backfill: str) -> Budget:
