@@ -103,16 +103,33 @@ class MissingDriver(BackfillError, ImportError):
 _PASSWORD = re.compile(
     r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)(?!password@)\S*(?=@)", re.IGNORECASE
 )
+# password=..., "token": "...", \"api_key\": \"...\" inside another text, private-key: ...
 _OPTION = re.compile(
-    r"(?P<head>\b\w*(?:password|passwd|passphrase|passcode|token|secret|private_key)\s*=\s*)"
-    r"(?:'[^']*'|\"[^\"]*\"|[^\s&;]+)",
+    r"(?P<head>\b[\w-]*(?:password|passwd|pwd|passphrase|passcode|token|secret|private[_-]?key|api[_-]?key"
+    r"|access[_-]?key(?:[_-]?id)?|secret[_-]?key|credentials?)\\*[\"']?\s*[:=]\s*)"
+    r"(?:(?P<quote>\\*[\"'])(?:\\.|.)*?(?P=quote)|[^\s&;]+)",
     re.IGNORECASE,
 )
+_AUTHORIZATION = re.compile(
+    r"(?P<head>\bauthorization\\*[\"']?\s*[:=]\s*\\*[\"']?(?:\w+\s+)?)[^\s\"'\\,;]+", re.IGNORECASE
+)
+_BEARER = re.compile(r"(?P<head>\bBearer\s+)[^\s\"'\\,;]{8,}")
+# web hooks whose path is the secret, and the URLs by which Apprise names such services
+_HOOK = re.compile(
+    r"(?P<head>https?://(?:hooks\.slack\.com|discord(?:app)?\.com/api/webhooks|chat\.googleapis\.com"
+    r"|[\w.-]+\.webhook\.office\.com|[\w.-]+\.logic\.azure\.com)[^\s/]*/"
+    r"|\b(?:slack|discord|msteams|workflows|gchat|pagerduty|opsgenie|tgram|pover|ntfys?|twilio|sendgrid)://)"
+    r"[^\s\"'>)]+",
+    re.IGNORECASE,
+)
+_SECRETS = (_PASSWORD, _HOOK, _AUTHORIZATION, _BEARER, _OPTION)
 
 
 def without_secrets(text: str) -> str:
-    """Return `text` with every password of a URL or option replaced by `***`."""
-    return _OPTION.sub(r"\g<head>***", _PASSWORD.sub(r"\g<head>***", text))
+    """Return `text` with the passwords and tokens of URLs, options, headers and web hooks replaced by `***`."""
+    for pattern in _SECRETS:
+        text = pattern.sub(r"\g<head>***", text)
+    return text
 
 
 def _sentence(text: str) -> str:

@@ -21,6 +21,16 @@ from pydantic import (
 from backfill_assets.errors import DeclarationError, without_secrets
 
 PREFIX = "BACKFILL_"
+# what dagster-k8s reads from the tag; it leaves out the rest without a word
+_K8S_PARTS = (
+    "container_config",
+    "pod_spec_config",
+    "pod_template_spec_metadata",
+    "job_config",
+    "job_metadata",
+    "job_spec_config",
+    "merge_behavior",
+)
 
 
 def _from_json(value: object) -> object:
@@ -28,15 +38,20 @@ def _from_json(value: object) -> object:
 
 
 class Settings(BaseModel):
-    """Read once, when the location loads; each field is the variable of that name behind the prefix."""
+    """Read once, when the location loads; each field is the variable of that name behind the prefix.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What may hold a password or a token is not shown by `repr`, which tracebacks and logs use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     warehouse_url: str = Field(
+        repr=False,
         default="duckdb:///.demo/warehouse.duckdb",
         description="The warehouse that assets are written to; a relative file is looked for where the process runs.",
     )
     lane_warehouse_url: str | None = Field(
+        repr=False,
         default=None,
         description="The same warehouse by another door, for the backfill lane: a role, warehouse or limits of its own.",
     )
@@ -44,6 +59,7 @@ class Settings(BaseModel):
         default="backfill", min_length=1, description="The schema of the audit table load_audit."
     )
     dagster_pg_url: str | None = Field(
+        repr=False,
         default=None,
         description="PostgreSQL for Dagster's own runs and events; SQLite in DAGSTER_HOME without it.",
     )
@@ -81,6 +97,7 @@ class Settings(BaseModel):
         description="What one backfill may cost, in the engine's unit, where the engine tells it.",
     )
     alerts: str = Field(
+        repr=False,
         default="",
         description="Where alerts go: Apprise URLs (Slack, mail, PagerDuty, webhooks ...), separated by spaces.",
     )
@@ -92,16 +109,18 @@ class Settings(BaseModel):
         default="in_process", description="How the steps of a backfill run are executed."
     )
     celery_broker: str | None = Field(
+        repr=False,
         default=None,
         description="The Celery broker of the backfill lane, for lane_executor=celery.",
     )
     celery_backend: str | None = Field(
-        default=None, description="Where Celery keeps results; the broker, if left out."
+        repr=False, default=None, description="Where Celery keeps results; the broker, if left out."
     )
     celery_queue: str = Field(
         default="backfill", min_length=1, description="The Celery queue of the backfill lane."
     )
     lane_k8s_config: Annotated[dict[str, Any] | None, BeforeValidator(_from_json)] = Field(
+        repr=False,
         default=None,
         description="JSON for the tag dagster-k8s/config of backfill runs: their node pool, limits and so on.",
     )
@@ -113,6 +132,17 @@ class Settings(BaseModel):
             broker = info.field_name == "celery_broker"
             example = "redis://host:6379/0" if broker else "duckdb:///warehouse.duckdb"
             raise ValueError(f"is no URL; write for example {example}")
+        return value
+
+    @field_validator("lane_k8s_config")
+    @classmethod
+    def _is_known_to_kubernetes(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        unknown = sorted(set(value or {}) - set(_K8S_PARTS))
+        if unknown:
+            known = ", ".join(_K8S_PARTS)
+            raise ValueError(
+                f"has {unknown[0]!r}, which the tag does not know; choose from {known}"
+            )
         return value
 
     @field_validator("on_failure")
@@ -159,25 +189,25 @@ def read() -> Settings:
         and name not in map(variable, Settings.model_fields)
         and (like := difflib.get_close_matches(name, map(variable, Settings.model_fields), 1, 0.85))
     ]
+    # a field that is wrong must not hide this one
+    if given.get("lane_executor") == "celery" and not given.get("celery_broker"):
+        needs = f"{variable('lane_executor')}=celery needs it"
+        mistaken.append(f"{variable('celery_broker')} is not set, and {needs}")
     try:
         found = Settings.model_validate(given)
     except ValidationError as error:
-        raise _wrong(
-            mistaken
-            + [
-                f"{variable('.'.join(map(str, problem['loc'][:1])))} {problem['msg'].removeprefix('Value error, ')}"
-                for problem in error.errors(include_url=False, include_input=False)
-            ]
-        ) from None
-    if mistaken:  # it would be left out, and a warehouse of one's own with it
+        raise _wrong(mistaken + _told(error)) from None
+    if mistaken:  # a variable would be left out, and a warehouse of one's own with it
         raise _wrong(mistaken)
-    if found.lane_executor == "celery" and not found.celery_broker:
-        raise _wrong(
-            [
-                f"{variable('celery_broker')} is not set, and {variable('lane_executor')}=celery needs it"
-            ]
-        )
     return found
+
+
+def _told(error: ValidationError) -> list[str]:
+    """Return what is wrong with each variable, without what it holds."""
+    return [
+        f"{variable('.'.join(map(str, problem['loc'][:1])))} {problem['msg'].removeprefix('Value error, ')}"
+        for problem in error.errors(include_url=False, include_input=False)
+    ]
 
 
 def _wrong(problems: list[str]) -> DeclarationError:

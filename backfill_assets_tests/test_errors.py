@@ -31,6 +31,20 @@ def test_only_what_may_pass_later_is_tried_again() -> None:
         "snowflake://ana@account/db?private_key_passphrase=s3cret",
         "databricks://token:s3cret@host",
         "PASSWORD = s3cret",
+        '{"password": "s3cret", "user": "ana"}',
+        '{"password": "a\\"s3cret", "user": "ana"}',
+        "{'api_key': 's3cret and more'}",
+        'the body was "{\\"token\\": \\"s3cret\\"}"',
+        "password: s3cret",
+        "Authorization: Bearer s3cret",
+        '{"Authorization": "Basic s3cret=="}',
+        "sent Bearer s3cret.s3cret",
+        "Server=h;Uid=ana;Pwd=s3cret;",
+        "https://host/v1?apikey=s3cret&n=1",
+        "AWS_SECRET_ACCESS_KEY=s3cret",
+        "https://hooks.slack.com/services/T0/B0/s3cret",
+        "https://discord.com/api/webhooks/1/s3cret",
+        "slack://T0s3cret/B0/s3cret/#channel",
     ],
 )
 def test_a_password_is_never_shown(text: str) -> None:
@@ -48,6 +62,10 @@ def test_a_password_is_never_shown(text: str) -> None:
         "write postgresql://user:password@host/db, as in the docs",
         "the key (id)=(7) is there twice",
         "at 10:30@noon",
+        "password authentication failed for user ana",
+        "the secret is out",
+        "Bearer of news",
+        "https://slack.com/help",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

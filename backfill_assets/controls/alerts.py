@@ -42,14 +42,22 @@ def must_be_usable(urls: Sequence[str]) -> None:
     if not urls:
         return
     apprise = _apprise()
-    for number, url in enumerate(urls, start=1):
-        if apprise.Apprise.instantiate(url, suppress_exceptions=True) is None:
-            scheme = url.partition("://")[0] if "://" in url else "no scheme"
-            raise DeclarationError(
-                "BACKFILL_ALERTS cannot be used",
-                f"its URL number {number} ({scheme}://...) is none that Apprise understands",
-                "Write it as https://github.com/caronc/apprise describes for the service",
-            )
+    wrong = [
+        f"{number} ({url.partition('://')[0] if '://' in url else 'no scheme'}://...)"
+        for number, url in enumerate(urls, start=1)
+        if apprise.Apprise.instantiate(url, suppress_exceptions=True) is None
+    ]
+    if wrong:
+        which = (
+            f"URL number {wrong[0]} is"
+            if len(wrong) == 1
+            else f"URLs number {', '.join(wrong)} are"
+        )
+        raise DeclarationError(
+            "BACKFILL_ALERTS cannot be used",
+            f"its {which} none that Apprise understands",
+            "Write each as https://github.com/caronc/apprise describes for the service",
+        )
 
 
 def _send(urls: Sequence[str], alert: Alert) -> None:

@@ -6,17 +6,22 @@ that died, a sensor does (`sensors.py`). Both may, and each run counts once.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import dagster as dg
 
 from backfill_assets.controls.alerts import Alert, Send
-from backfill_assets.controls.lanes import BACKFILL, in_backfill_lane, partitions_of
+from backfill_assets.controls.family import root_backfill
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, partitions_of
 from backfill_assets.controls.store import Document, Store
-from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.controls.switch import AlreadyPaused, Scope, Switch
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
+from backfill_assets.settings import settings
+from backfill_assets.writing.run import Lane
 
 BY = "the circuit breaker"
 METADATA = "on_failure"
@@ -24,11 +29,15 @@ METADATA = "on_failure"
 
 @dataclass(frozen=True)
 class Failure:
-    """What failed in a run: the assets of the step (none for a run that died), and why, in words."""
+    """What failed in a run: the assets of the step (none for a run that died), and why, in words.
+
+    `lane` is the run's, as whoever reports it found out; without it, its tags tell.
+    """
 
     run: dg.DagsterRun
     assets: Sequence[str]
     why: str
+    lane: Lane | None = None
 
     @property
     def where(self) -> str:
@@ -54,10 +63,27 @@ def failures_before_pause(policy: object) -> int | None:
     )
 
 
+def policies_of(graph: Any, keys: Iterable[dg.AssetKey], default: object) -> list[object]:
+    """Return the failure policy of each asset: what its metadata declares, the default where it declares none."""
+    found: list[object] = []
+    for key in keys:
+        declared = graph.get(key).metadata.get(METADATA) if graph.has(key) else None
+        found.append(default if declared is None else getattr(declared, "value", declared))
+    return found
+
+
 def strictest(policies: Sequence[object], default: object) -> int | None:
     """Return the smallest number of failures that pauses, among the assets of one step."""
     found = [failures_before_pause(policy) for policy in policies or [default]]
     return min((number for number in found if number is not None), default=None)
+
+
+def pauses_after(policies: Sequence[object], default: object) -> int | None:
+    """Return the same; a policy that there is not pauses at the first failure, since nobody can say what it allows."""
+    try:
+        return strictest(policies, default)
+    except DeclarationError:
+        return 1
 
 
 def report_failure(
@@ -65,55 +91,91 @@ def report_failure(
 ) -> str | None:
     """Count the failure, pause its backfill when it is the `after`th, alert, and return what was done.
 
-    Returns None for a live run, and for a run that was counted before.
+    Returns None for a live run, and for a run that was dealt with before. A run whose pause failed was not: whoever
+    reports it next tries again.
     """
     tags = failure.run.tags
-    backfill = tags.get(BACKFILL)
-    if not in_backfill_lane(tags):
+    if (failure.lane or lane_by_tags(tags, settings().live_days)) != "backfill":
         return None
-    failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
-    if failed is None:
-        return None
-    done = "it goes on"
-    if backfill is not None and after is not None and failed >= after:
-        done = _pause(instance, backfill, failure, failed)
-    elif backfill is None:
-        done = "it was a single run"
-    send(
-        Alert(
-            title=f"Backfill {backfill or failure.run.run_id[:8]} failed at {failure.where}",
-            lines=(
-                without_secrets(failure.why),
-                f"Run {failure.run.run_id}; failed runs of this backfill so far: {failed}; {done}.",
-                _resume(backfill),
-            ),
-        )
-    )
+    # what executes a backfill again is stopped with it, and counted with it
+    backfill = root_backfill(tags)
+    counted = "not known"
+    try:
+        failed = _count(instance, backfill or failure.run.run_id, failure.run.run_id)
+        if failed is None:
+            return None
+        counted = str(failed)
+        done = _act(instance, backfill, failure, failed, after)
+    except BackfillError as error:
+        done = f"it could NOT be paused, since {error.what}: {error.why}"
+    else:
+        with contextlib.suppress(BackfillError):  # told twice, then, rather than not as it is
+            _settle(instance, backfill or failure.run.run_id, failure.run.run_id)
+    send(_alert(tags.get(BACKFILL), failure, counted, done))
     return done
 
 
-def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
-    """Return how many runs of `group` have failed, this one included; None when it was counted before."""
-    new = False
-
-    def add(document: Document) -> Document:
-        nonlocal new
-        runs: list[str] = document.get("runs", [])
-        new = run_id not in runs
-        return {"runs": [*runs, run_id] if new else runs}
-
-    document = Store(instance).change(f"failures/{group}", add)
-    return len(document["runs"]) if new else None
-
-
-def _pause(instance: dg.DagsterInstance, backfill: str, failure: Failure, failed: int) -> str:
+def _act(
+    instance: dg.DagsterInstance,
+    backfill: str | None,
+    failure: Failure,
+    failed: int,
+    after: int | None,
+) -> str:
+    if backfill is None:
+        return "it was a single run"
+    if after is None or failed < after:
+        return "it goes on"
     nth = "" if failed == 1 else f", failure {failed} of this backfill"
     reason = f"run {failure.run.run_id[:8]} failed at {failure.where}{nth}: {failure.why}"
     try:
         Switch(instance).pause(Scope(backfill=backfill), without_secrets(reason)[:1000], BY)
-    except BackfillError:  # paused already, and the first reason stays
+    except AlreadyPaused:  # and the first reason stays
         return "it was paused already"
     return "it is paused"
+
+
+def _count(instance: dg.DagsterInstance, group: str, run_id: str) -> int | None:
+    """Return how many runs of `group` have failed, this one included; None when it was dealt with before."""
+
+    def add(document: Document) -> Document:
+        runs: list[str] = document.get("runs", [])
+        known = run_id in runs or run_id in document.get("settled", [])
+        return {**document, "runs": runs if known else [*runs, run_id]}
+
+    document = Store(instance).change(_document(group), add)
+    return None if run_id in document.get("settled", []) else len(document["runs"])
+
+
+def _settle(instance: dg.DagsterInstance, group: str, run_id: str) -> None:
+    """Remember that the run was dealt with: only now, since a pause that fails is to be tried again."""
+
+    def add(document: Document) -> Document:
+        return {**document, "settled": [*document.get("settled", []), run_id]}
+
+    Store(instance).change(_document(group), add)
+
+
+def forgive(instance: dg.DagsterInstance, backfill: str) -> None:
+    """Count the failures of a backfill from none again, since somebody has mended what made it fail."""
+    Store(instance).change(
+        _document(backfill), lambda document: {**document, "runs": []} if document else {}
+    )
+
+
+def _document(group: str) -> str:
+    return f"failures/{group}"
+
+
+def _alert(backfill: str | None, failure: Failure, counted: str, done: str) -> Alert:
+    return Alert(
+        title=f"Backfill {backfill or failure.run.run_id[:8]} failed at {failure.where}",
+        lines=(
+            without_secrets(failure.why),
+            f"Run {failure.run.run_id}; failed runs of this backfill so far: {counted}; {done}.",
+            _resume(root_backfill(failure.run.tags)),
+        ),
+    )
 
 
 def _resume(backfill: str | None) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timezone
+from functools import cache
 from typing import Any
 
 import dagster as dg
 
+from backfill_assets.controls.family import Family, root_of
 from backfill_assets.controls.gate import Control
-from backfill_assets.controls.store import Document, Store
+from backfill_assets.controls.store import Document, Store, unreadable
 from backfill_assets.engines import Session
 from backfill_assets.errors import DeclarationError
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
-from backfill_assets.writing import AuditTable, Run, Spent
+from backfill_assets.writing import AuditTable, Spent
 
 TAG = "budget/"
-_FRESH_SECONDS = 1.0
+USED_UP = "is used up: "
 
 
 @dataclass(frozen=True)
@@ -99,75 +100,118 @@ class Budget:
 
 
 def raise_budget(
-    instance: dg.DagsterInstance, backfill: str, budget: Budget, by: str, reason: str
+    instance: dg.DagsterInstance,
+    backfill: str,
+    budget: Budget,
+    by: str,
+    reason: str,
+    given: Budget | None = None,
 ) -> None:
-    """Let `backfill` spend up to `budget` from now on, whatever its tags and the settings say."""
+    """Let `backfill`, and what executes it again, spend up to `budget` from now on, whatever its tags and settings say.
+
+    A cap that is lower than the one that holds is refused; `given` are those of tags and settings.
+    """
+    _must_be_told(reason, by)
+    if not budget.is_set:
+        raise _wrong("none", "", "no cap is given", "Give seconds, rows, cost or deadline")
     caps = {
         field.name: value.isoformat() if isinstance(value, datetime) else value
         for field in fields(budget)
         if (value := getattr(budget, field.name)) is not None
     }
-    if not caps:
-        raise _wrong("none", "", "no cap is given", "Give seconds, rows, cost or deadline")
 
     def add(document: Document) -> Document:
-        return {
-            **document,
-            "caps": {**document.get("caps", {}), **caps},
-            "by": by,
-            "reason": reason,
-        }
+        _must_raise(budget, _caps_in(document).over(given or Budget()))
+        line = {"caps": caps, "by": by.strip(), "reason": reason.strip()}
+        line["at"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        raises = [*document.get("raises", []), line]
+        return {"caps": {**document.get("caps", {}), **caps}, "raises": raises}
 
-    Store(instance).change(_document(backfill), add)
+    Store(instance).change(_document(root_of(instance, backfill)), add)
+
+
+def raises_of(instance: dg.DagsterInstance, backfill: str) -> list[Mapping[str, Any]]:
+    """Return each raise of a backfill's budget, oldest first: `caps`, `by`, `reason`, `at`."""
+    return Store(instance).read(_document(root_of(instance, backfill))).get("raises", [])
 
 
 def within_budget(
     instance: dg.DagsterInstance,
-    run: Run,
+    family: Family,
     given: Budget,
     by_table: Budget,
     session: Callable[[], Session],
     audit: AuditTable,
 ) -> Control:
     """Return the control that refuses the next slice once a cap of the backfill, or of its table in it, is reached."""
-    seen: dict[Table | None, tuple[float, Spent]] = {}
+
+    @cache
+    def members() -> dict[str, tuple[str, ...]]:
+        backfills = family.backfills(instance)
+        return {"backfills": backfills, "runs": () if backfills else family.runs(instance)}
 
     def spent(table: Table | None) -> Spent:
-        at, found = seen.get(table, (float("-inf"), Spent()))
-        if time.monotonic() - at >= _FRESH_SECONDS:
-            found = audit.spent(
-                session(), backfill_id=run.backfill_id, run_id=run.run_id, table=table
-            )
-            seen[table] = (time.monotonic(), found)
-        return found
+        # summed for each slice: in a second, a run of quick slices spends many times its budget
+        return audit.spent(session(), **members(), table=table)
 
     def why(slice_: Slice) -> str | None:
-        total = _raised(instance, run).over(given)
+        total = _raised(instance, family).over(given)
         now, table = datetime.now(timezone.utc), slice_.table
-        found: list[str] = []
-        if total.is_set:
-            found += total.exceeded(spent(None), now)
-        if by_table.is_set:
-            found += [f"{why} on {table.qualified}" for why in by_table.exceeded(spent(table), now)]
+        found = total.exceeded(spent(None), now) if total.is_set else []
+        helps = [_how(family)] if found else []
+        if by_table.is_set and (over := by_table.exceeded(spent(table), now)):
+            found += [f"{one} on {table.qualified}" for one in over]
+            helps.append("raise the table's budget where it is declared")
         if not found:
             return None
-        whose = f"backfill {run.backfill_id}" if run.backfill_id else f"run {run.run_id[:8]}"
-        return f"the budget of {whose} is used up: {', '.join(found)}; {_how(run, by_table)}"
+        whose = f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
+        how = f"{' and '.join(helps)}, then launch the rest"
+        return f"the budget of {whose} {USED_UP}{', '.join(found)}; {how}"
 
     return why
 
 
-def _raised(instance: dg.DagsterInstance, run: Run) -> Budget:
-    if run.backfill_id is None:
+def _raised(instance: dg.DagsterInstance, family: Family) -> Budget:
+    if family.backfill is None:
         return Budget()
-    return Budget.of(Store(instance).read(_document(run.backfill_id)).get("caps", {}))
+    return _caps_in(Store(instance).read(_document(family.backfill)))
 
 
-def _how(run: Run, by_table: Budget) -> str:
-    table = ", or raise the table's budget where it is declared" if by_table.is_set else ""
-    if run.backfill_id is None:
-        return f"launch the rest with a larger tag {TAG}...{table}"
-    return f"raise it with the job raise_budget for backfill {run.backfill_id}{table}, then launch the rest"
+def _caps_in(document: Document) -> Budget:
+    caps = document.get("caps", {})
+    try:
+        return Budget.of(caps)
+    except (DeclarationError, TypeError, ValueError, LookupError, AttributeError) as error:
+        why = f"what is stored is no budget ({type(error).__name__})"
+        raise unreadable("raised budget", why) from error
+
+
+def _must_raise(new: Budget, old: Budget) -> None:
+    for field in fields(new):
+        cap, there = getattr(new, field.name), getattr(old, field.name)
+        if cap is not None and there is not None and cap < there:
+            raise _wrong(
+                field.name,
+                cap,
+                f"{there} is allowed already, and this is less",
+                "Give more; to stop a backfill, run the job pause_backfills",
+            )
+
+
+def _must_be_told(reason: str, by: str) -> None:
+    missing = [name for name, value in (("reason", reason), ("by", by)) if not value.strip()]
+    if missing:
+        raise DeclarationError(
+            "the budget was left as it was",
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} empty",
+            "Say why more may be spent, and who you are",
+        )
+
+
+def _how(family: Family) -> str:
+    if family.backfill is None:
+        return f"give a larger tag {TAG}..., which counts what this run and those that it repeats have spent"
+    return f"raise it with the job raise_budget for backfill {family.backfill}"
 
 
 def _document(backfill: str) -> str:

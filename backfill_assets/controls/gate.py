@@ -15,6 +15,8 @@ Hold = Callable[[], "str | None"]
 
 _POLL_SECONDS = 1.0
 _TELL_SECONDS = 60.0
+# what only a pause tells people to do
+END_THE_PAUSE = "End the pause with the job resume_backfills"
 
 
 class Held(Refused):
@@ -81,7 +83,7 @@ class Gate:
         raise Held(
             f"{what} was not begun",
             why,
-            "End the pause with the job resume_backfills, then launch what is left"
+            f"{END_THE_PAUSE}, then launch what is left"
             " ('Re-execute from failure' on a backfill's page does just that)",
         )
 

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import cast, get_args
 
+import dagster as dg
+
 from backfill_assets.errors import DeclarationError
 from backfill_assets.partition_keys import end_by_name
 from backfill_assets.writing.run import Lane
 
 LANE = "lane"
 LANE_WHY = "lane_why"
+CONTROL = "control"  # on the jobs of people, which wait in no lane
 PRIORITY = "dagster/priority"
 BACKFILL = "dagster/backfill"
 PARTITION = "dagster/partition"
@@ -65,20 +68,29 @@ def lane_of(
 
 
 def lane_by_tags(tags: Mapping[str, str], live_days: int, ended: datetime | None = None) -> Lane:
-    """Return the lane of a run that is under way.
+    """Return the lane of a run that is under way; `ended` is the end of its oldest partition, where anybody knows it.
 
-    The coordinator has asked the workspace and left its stamp; only without one the partitions are looked at again,
-    by `ended`, the end of the oldest, or where nobody knows that by what their keys are named after.
+    The coordinator has asked the workspace and left its stamp. Without `ended` that is believed, and without a stamp
+    the names of the keys are. A launcher outside the queue can write a stamp too, so that none makes old partitions live.
     """
-    if LANE_WHY in tags and tags.get(LANE) in get_args(Lane):
-        return cast("Lane", tags[LANE])
+    stamp = tags.get(LANE) if LANE_WHY in tags else None
+    if stamp == "backfill" or (stamp == "live" and ended is None):
+        return cast("Lane", stamp)
     oldest = ended or end_by_name(partitions_of(tags))
     return lane_of(tags, oldest, now=datetime.now(timezone.utc), live_days=live_days).lane
 
 
-def in_backfill_lane(tags: Mapping[str, str]) -> bool:
-    """Tell whether a launched run is in the backfill lane, stamped or not."""
-    return tags.get(LANE) == "backfill" or BACKFILL in tags
+def lane_under_way(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, live_days: int, ended: datetime | None
+) -> Lane:
+    """Return the lane of a launched run: one that was live when it was launched stays so, however long it waits."""
+    lane = lane_by_tags(run.tags, live_days, ended)
+    if lane == "live" or run.tags.get(LANE) != "live" or LANE_WHY not in run.tags:
+        return lane
+    record = instance.get_run_record_by_id(run.run_id)
+    if record is None:
+        return lane
+    return lane_of(run.tags, ended, now=record.create_timestamp, live_days=live_days).lane
 
 
 def partitions_of(tags: Mapping[str, str]) -> tuple[str, ...]:

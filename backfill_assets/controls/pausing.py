@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 import dagster as dg
 
+from backfill_assets.controls.family import is_over
 from backfill_assets.controls.switch import Pause, Switch, forgotten, holding
 from backfill_assets.errors import BackfillError
 
@@ -14,12 +15,12 @@ _FRESH_SECONDS = 1.0
 
 
 class Paused:
-    """Asks whether a run of `backfill` over `tables` is paused, and answers in words."""
+    """Asks whether a run of any of `backfills` over `tables` is paused, and answers in words."""
 
     def __init__(
-        self, instance: dg.DagsterInstance, tables: Iterable[str], backfill: str | None
+        self, instance: dg.DagsterInstance, tables: Iterable[str], *backfills: str | None
     ) -> None:
-        self._switch, self._tables, self._backfill = Switch(instance), tuple(tables), backfill
+        self._switch, self._tables, self._backfills = Switch(instance), tuple(tables), backfills
 
     def why(self) -> str | None:
         """Return who paused the run, when and why; None when nobody did."""
@@ -39,14 +40,19 @@ class Paused:
 
     def _now(self) -> list[Pause] | BackfillError:
         try:
-            return holding(self._switch.recent(_FRESH_SECONDS), self._tables, self._backfill)
+            return holding(self._switch.recent(_FRESH_SECONDS), self._tables, *self._backfills)
         except BackfillError as error:
             return error
 
 
 def forgotten_pauses(instance: dg.DagsterInstance) -> str:
-    """Return what to append to a refusal: pauses of any scope that somebody may have forgotten."""
+    """Return what to append to a refusal: pauses that somebody may have forgotten, but for those of what has ended."""
     try:
-        return forgotten(Switch(instance).pauses(), datetime.now(timezone.utc))
+        pauses = [
+            pause
+            for pause in Switch(instance).pauses()
+            if pause.scope.backfill is None or not is_over(instance, pause.scope.backfill)
+        ]
+        return forgotten(pauses, datetime.now(timezone.utc))
     except BackfillError as error:
         return f" ({error})"

@@ -17,8 +17,8 @@ def retention(run: Run, now: datetime) -> Control:
         if table.source_history is not None or "retention" in run.allows or window is None:
             return None
         days = table.source_days
-        if days is None and table.source_mutable:
-            days = 0
+        if days is None and table.source_mutable and run.lane == "backfill":
+            days = 0  # what is live is loaded from the state of the day, which is the one to be had
         if days is None or window.end > now - timedelta(days=days):
             return None
         age = (now - window.end).days

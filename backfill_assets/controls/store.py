@@ -66,6 +66,12 @@ class Store:
                 return connection.execute(Kvs.update().where(same).values(value=new)).rowcount == 1
         except IntegrityError:  # somebody was first
             return False
+        except Exception as error:
+            raise Unreachable(
+                f"the {name} cannot be written to Dagster's storage",
+                f"{type(error).__name__}: {error}",
+                "Bring it back, then try again",
+            ) from error
 
 
 def _parsed(name: str, text: str | None) -> Document:

@@ -6,9 +6,10 @@ The circuit breaker throws the same switch. Live runs never ask. A switch that c
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -16,22 +17,37 @@ from weakref import WeakKeyDictionary
 import dagster as dg
 
 from backfill_assets.controls.store import Change, Document, Store, unreadable
+from backfill_assets.controls.tables import same_table
 from backfill_assets.errors import BackfillError, DeclarationError
 
 DOCUMENT = "switch"
 ASSET = dg.AssetKey("backfill_switch")
 EVERYTHING = "everything"
 _HISTORY = 200
+_log = logging.getLogger(__name__)
+
+
+class AlreadyPaused(BackfillError):
+    """What was to be paused is paused; the first reason stays."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a switch stops: everything (both None), one table (`schema.table` or an asset key), or one backfill."""
+    """What a switch stops: everything (both None), one table (`schema.table` or an asset key), or one backfill.
+
+    However a table is spelled, it is the same scope. `assets` are the keys of the assets that write it, where
+    whoever pauses knows them: by these the queue knows its runs.
+    """
 
     table: str | None = None
     backfill: str | None = None
+    assets: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
+        if self.table is not None:
+            object.__setattr__(self, "table", same_table(self.table))
+        if self.backfill is not None:
+            object.__setattr__(self, "backfill", self.backfill.strip())
         if self.table is not None and self.backfill is not None:
             raise DeclarationError(
                 "the switch cannot be set",
@@ -52,11 +68,16 @@ class Scope:
             return f"table {self.table}"
         return f"backfill {self.backfill}" if self.backfill is not None else EVERYTHING
 
-    def covers(self, tables: Iterable[str], backfill: str | None) -> bool:
-        """Tell whether a run of `backfill` over `tables` is stopped; a table may be named with dots or slashes."""
+    @property
+    def tables(self) -> frozenset[str]:
+        """Every name of the table, as `same_table` gives it."""
+        return frozenset(map(same_table, (self.table, *self.assets) if self.table else ()))
+
+    def covers(self, tables: Iterable[str], *backfills: str | None) -> bool:
+        """Tell whether a run of any of `backfills` over `tables` is stopped; a table may be named with dots or slashes."""
         if self.table is not None:
-            return same_table(self.table) in {same_table(table) for table in tables}
-        return self.backfill is None or self.backfill == backfill
+            return not self.tables.isdisjoint(map(same_table, tables))
+        return self.backfill is None or self.backfill in backfills
 
 
 @dataclass(frozen=True)
@@ -109,7 +130,7 @@ class Switch:
         def add(document: Document) -> Document:
             there = {pause.scope: pause for pause in _pauses(document)}
             if scope in there:
-                raise BackfillError(
+                raise AlreadyPaused(
                     f"{scope.name} was not paused again",
                     there[scope].told(moment),
                     "Nothing is left to do; resume_backfills ends the pause",
@@ -155,24 +176,21 @@ class Switch:
 
     def _show(self, what: str, pause: Pause, moment: datetime) -> None:
         """Put the change on the asset's page; the switch holds whether or not this works."""
-        on = [p.told(moment) for p in self.pauses()]
-        self._instance.report_runless_asset_event(
-            dg.AssetMaterialization(
-                ASSET,
-                description=f"{pause.scope.name} {what} by {pause.by}: {pause.reason}",
-                metadata={
-                    **_line(what, pause, moment),
-                    "on": dg.MetadataValue.md("\n".join(f"- {line}" for line in on) or "nothing"),
-                    "switches_on": len(on),
-                },
+        try:
+            on = [p.told(moment) for p in self.pauses()]
+            self._instance.report_runless_asset_event(_event(what, pause, moment, on))
+        except Exception as error:
+            name = ASSET.to_user_string()
+            _log.error(
+                "%s is %s, and the page of %s does not show it (%s).",
+                *(pause.scope.name, what, name, type(error).__name__),
             )
-        )
 
 
-def holding(pauses: Iterable[Pause], tables: Iterable[str], backfill: str | None) -> list[Pause]:
-    """Return those of `pauses` that stop a run of `backfill` over `tables`."""
+def holding(pauses: Iterable[Pause], tables: Iterable[str], *backfills: str | None) -> list[Pause]:
+    """Return those of `pauses` that stop a run of any of `backfills` over `tables`."""
     tables = list(tables)
-    return [pause for pause in pauses if pause.scope.covers(tables, backfill)]
+    return [pause for pause in pauses if pause.scope.covers(tables, *backfills)]
 
 
 def forgotten(pauses: Iterable[Pause], now: datetime) -> str:
@@ -181,26 +199,29 @@ def forgotten(pauses: Iterable[Pause], now: datetime) -> str:
     return f" (still on: {'; '.join(old)})" if old else ""
 
 
-def same_table(name: str) -> str:
-    """Return a table's name or an asset's key in the form in which both compare equal."""
-    return name.replace('"', "").replace("/", ".").strip().casefold()
-
-
 def _pauses(document: Document) -> list[Pause]:
     try:
-        found = [
-            Pause(
-                Scope(one.get("table"), one.get("backfill")),
-                one["reason"],
-                one["by"],
-                datetime.fromisoformat(one["since"]),
-            )
-            for one in document.get("on", [])
-        ]
+        return sorted(
+            (
+                Pause(
+                    Scope(one.get("table"), one.get("backfill"), tuple(one.get("assets", ()))),
+                    one["reason"],
+                    one["by"],
+                    _aware(one["since"]),
+                )
+                for one in document.get("on", [])
+            ),
+            key=lambda pause: pause.since,
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"what is stored is none ({type(error).__name__}: {error})"
         raise unreadable(DOCUMENT, why) from error
-    return sorted(found, key=lambda pause: pause.since)
+
+
+def _aware(text: str) -> datetime:
+    """Return the moment; a time without a zone, which only a hand can have written, is UTC like all of ours."""
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo is not None else found.replace(tzinfo=timezone.utc)
 
 
 def _with(document: Document, pauses: list[Pause], line: dict[str, str]) -> Document:
@@ -214,6 +235,18 @@ def _with(document: Document, pauses: list[Pause], line: dict[str, str]) -> Docu
         for p in pauses
     ]
     return {"on": on, "history": [*document.get("history", []), line][-_HISTORY:]}
+
+
+def _event(what: str, pause: Pause, moment: datetime, on: list[str]) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        ASSET,
+        description=f"{pause.scope.name} {what} by {pause.by}: {pause.reason}",
+        metadata={
+            **_line(what, pause, moment),
+            "on": dg.MetadataValue.md("\n".join(f"- {line}" for line in on) or "nothing"),
+            "switches_on": len(on),
+        },
+    )
 
 
 def _line(what: str, pause: Pause, moment: datetime) -> dict[str, str]:

@@ -104,6 +104,16 @@ class DuckDBEngine:
         self.wait_seconds = float(wait)
         self.statement_limit = float(limit)
 
+    @property
+    def place(self) -> str:
+        """The file, wherever links lead."""
+        return str(self.file.resolve())
+
+    @property
+    def address(self) -> str:
+        """The file again."""
+        return self.place
+
     @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl, unquote_plus
 
 from backfill_assets.engines.postgres_claims import claiming, holding, named
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 SPELLING = Spelling(
     dialect="postgres",
+    identity="SELECT system_identifier, current_database() FROM pg_control_system()",
     literals={
         "date": "DATE '{}'",
         "timestamp": "TIMESTAMP '{}'",
@@ -115,6 +116,25 @@ class PostgresEngine:
                 "Write postgresql://user:password@host:5432/database, with / ? # and @ in a password"
                 " percent-encoded (%2F %3F %23 %40)",
             )
+
+    @property
+    def place(self) -> str:
+        """The database's name; empty where the URL leaves it to the environment."""
+        return self._told("dbname") or unquote_plus(self._head.partition("/")[2])
+
+    @property
+    def address(self) -> str:
+        """Hosts and ports as the URL gives them."""
+        hosts = self._head.partition("/")[0].rpartition("@")[2]
+        told = [value for name in ("host", "hostaddr", "port") if (value := self._told(name))]
+        return " ".join([hosts, *told])
+
+    @property
+    def _head(self) -> str:
+        return self.conninfo.partition("://")[2].partition("?")[0]
+
+    def _told(self, option: str) -> str:
+        return dict(parse_qsl(self.conninfo.partition("?")[2])).get(option, "")
 
     @contextlib.contextmanager
     def session(

@@ -41,6 +41,7 @@ class Spelling:
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
+    `identity`: the query whose one row no other warehouse gives; None where the address tells.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -58,6 +59,7 @@ class Spelling:
     log_field: str | None = None
     count_rows_apart: str = "count(DISTINCT row({columns}))"
     index: str | None = None
+    identity: str | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,16 @@ class Engine(Protocol):
     @property
     def shown(self) -> str:
         """The URL without secrets, for logs and metadata."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """What the URL says that only one warehouse can be: the file, or the database's name."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where the warehouse is reached; two of them may lead to one."""
         ...
 
     def session(

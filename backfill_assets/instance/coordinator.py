@@ -19,10 +19,12 @@ from dagster._core.run_coordinator.queued_run_coordinator import (
 )
 
 from backfill_assets.controls.alerts import must_be_usable
+from backfill_assets.controls.family import ROOT_BACKFILL
 from backfill_assets.controls.gate import in_words
-from backfill_assets.controls.held import unmarked
+from backfill_assets.controls.held import REFUSED, unmarked
 from backfill_assets.controls.lanes import (
     BACKFILL,
+    CONTROL,
     LANE,
     LANE_WHY,
     PRIORITY,
@@ -31,15 +33,13 @@ from backfill_assets.controls.lanes import (
 )
 from backfill_assets.controls.pausing import forgotten_pauses
 from backfill_assets.controls.reason import missing_reason, reason_of
-from backfill_assets.controls.switch import EVERYTHING, Switch, same_table
+from backfill_assets.controls.switch import EVERYTHING, Switch
+from backfill_assets.controls.tables import table_tags
 from backfill_assets.errors import BackfillError, Refused
-from backfill_assets.instance.limits import Limits, LimitsFile
+from backfill_assets.instance.limits import BACKFILLS, Limits, LimitsFile
 from backfill_assets.instance.targets import RunTarget, run_target
 from backfill_assets.settings import settings
 
-TABLE_TAG = "table/"
-_LANE = {"key": LANE, "value": "backfill"}
-_CAP = 3
 _LOW = "-10"
 _K8S = "dagster-k8s/config"
 _log = logging.getLogger(__name__)
@@ -66,12 +66,15 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         if run.status != dg.DagsterRunStatus.NOT_STARTED:
             return super().submit_run(context)
         target = run_target(run, context.workspace)
+        if _is_control(run, target):
+            return self._instance.launch_run(run.run_id, context.workspace)
         try:
             _refuse_missing(run, target)
             stamps = self._stamps(run, target)
             self._instance.add_run_tags(run.run_id, stamps)
             self._refuse_without_reason(run, target, stamps)
         except BackfillError as refused:
+            self._instance.add_run_tags(run.run_id, {REFUSED: "yes"})
             self._instance.report_run_failed(run, message=f"Refused: {refused}")
             return self._again(run)
         return super().submit_run(context._replace(dagster_run=self._again(run)))
@@ -79,14 +82,13 @@ class LaneRunCoordinator(QueuedRunCoordinator):
     def get_run_queue_config(self) -> RunQueueConfig:
         """Return the limits as they are now: the file's, and none at all for what is paused."""
         limits = self._file.limits()
-        lane = [] if limits.backfill_cap is not None else [{**_LANE, "limit": _CAP}]
         return (
             super()
             .get_run_queue_config()
             ._replace(
                 max_concurrent_runs=limits.runs,
                 # of two limits on one tag, Dagster takes the later one
-                tag_concurrency_limits=[*map(dict, limits.by_tag), *lane, *self._paused()],
+                tag_concurrency_limits=[*limits.in_order, *self._paused()],
             )
         )
 
@@ -95,9 +97,11 @@ class LaneRunCoordinator(QueuedRunCoordinator):
         placed = lane_of(run.tags, target.ended, now=now, live_days=settings().live_days)
         stamps = {LANE: placed.lane, LANE_WHY: placed.why}
         stamps |= unmarked(run.tags, self._instance.run_retries_max_retries)
+        if REFUSED in run.tags:
+            stamps[REFUSED] = "no"  # left over from the run that this one repeats, or made up
         if placed.lane == "backfill":
             stamps[PRIORITY] = _lowered(run.tags.get(PRIORITY))
-            stamps |= {f"{TABLE_TAG}{_dotted(asset)}": "yes" for asset in target.assets}
+            stamps |= table_tags(target.tables)
             config = settings().lane_k8s_config
             if config and _K8S not in run.tags:
                 stamps[_K8S] = json.dumps(config)
@@ -110,7 +114,9 @@ class LaneRunCoordinator(QueuedRunCoordinator):
     ) -> None:
         """Raise `Refused` before any work is done; what was loaded without Dagster is found out at the slice."""
         demand = settings().require_reason
-        if demand == "never" or reason_of(self._instance, run.tags, run.run_config):
+        if demand == "never" or not target.assets:
+            return  # what writes no asset rewrites nothing
+        if reason_of(self._instance, run.tags, run.run_config):
             return
         lane: Any = stamps[LANE]
         why = missing_reason(demand, lane, None, lambda: self._was_loaded(target))
@@ -132,22 +138,27 @@ class LaneRunCoordinator(QueuedRunCoordinator):
             if not self._unreadable:
                 _log.error("Backfills are held: %s", error)
             self._unreadable = True
-            yield {**_LANE, "limit": 0}
+            yield {**BACKFILLS, "limit": 0}
             return
         self._unreadable = False
         for pause in pauses:
             scope = pause.scope
             if scope.name == EVERYTHING:
-                yield {**_LANE, "limit": 0}
+                yield {**BACKFILLS, "limit": 0}
             elif scope.backfill is not None:
-                yield {"key": BACKFILL, "value": scope.backfill, "limit": 0}
-            elif scope.table is not None:
-                key = f"{TABLE_TAG}{same_table(scope.table)}"
-                yield {"key": key, "value": "yes", "limit": 0}
+                for key in (BACKFILL, ROOT_BACKFILL):
+                    yield {"key": key, "value": scope.backfill, "limit": 0}
+            for tag, value in table_tags(scope.tables).items():
+                yield {"key": tag, "value": value, "limit": 0}
 
     def _again(self, run: dg.DagsterRun) -> dg.DagsterRun:
         found = self._instance.get_run_by_id(run.run_id)
         return found if found is not None else run
+
+
+def _is_control(run: dg.DagsterRun, target: RunTarget) -> bool:
+    """Tell whether the run throws a switch: it waits behind nothing, or a full queue would keep it from its work."""
+    return run.tags.get(CONTROL) == "yes" and not target.assets
 
 
 def _refuse_missing(run: dg.DagsterRun, target: RunTarget) -> None:
@@ -157,10 +168,6 @@ def _refuse_missing(run: dg.DagsterRun, target: RunTarget) -> None:
             f"none of its assets has the partition {'...'.join(partitions_of(run.tags))}",
             "Launch partitions that the asset's page lists",
         )
-
-
-def _dotted(asset: dg.AssetKey) -> str:
-    return same_table(asset.to_user_string())
 
 
 def _lowered(given: str | None) -> str:

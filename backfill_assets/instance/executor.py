@@ -13,16 +13,13 @@ from dagster._core.executor.in_process import InProcessExecutor
 from dagster._core.executor.multiprocess import MultiprocessExecutor
 
 from backfill_assets.controls.alerts import sender
-from backfill_assets.controls.breaker import (
-    METADATA,
-    Failure,
-    report_failure,
-    strictest,
-)
-from backfill_assets.controls.held import is_held
-from backfill_assets.controls.lanes import in_backfill_lane
+from backfill_assets.controls.breaker import Failure, pauses_after, policies_of, report_failure
+from backfill_assets.controls.gate import END_THE_PAUSE, Held
+from backfill_assets.controls.lanes import RANGE, lane_under_way, partitions_of
 from backfill_assets.errors import MissingDriver
+from backfill_assets.partition_keys import oldest_of
 from backfill_assets.settings import Settings, settings
+from backfill_assets.writing.run import Lane
 
 _CONFIG = {
     "max_concurrent": dg.Field(
@@ -59,8 +56,8 @@ class LaneExecutor(Executor):
         self, plan_context: PlanOrchestrationContext, execution_plan: Any
     ) -> Iterator[dg.DagsterEvent]:
         """Execute the plan in the lane of its run."""
-        backfill = in_backfill_lane(plan_context.dagster_run.tags)
-        executor = self._of_backfills() if backfill else self._processes()
+        lane = _lane_of(plan_context, self._settings)
+        executor = self._of_backfills() if lane == "backfill" else self._processes()
         context = PlanOrchestrationContext(
             plan_context.plan_data,
             plan_context.log,
@@ -69,9 +66,9 @@ class LaneExecutor(Executor):
             plan_context.resume_from_failure,
         )
         for event in executor.execute(context, execution_plan):
-            if backfill and event.is_step_failure:
-                _report(plan_context, event, self._settings)
-            yield event
+            yield event  # first: telling people may take a while
+            if lane == "backfill" and event.is_step_failure:
+                _report(plan_context, event, self._settings, lane)
 
     def _processes(self) -> Executor:
         return MultiprocessExecutor(RetryMode.ENABLED, self._max_concurrent)
@@ -102,15 +99,31 @@ def celery_executor(chosen: Settings) -> Any:
     )
 
 
-def _report(context: PlanOrchestrationContext, event: dg.DagsterEvent, chosen: Settings) -> None:
+def _lane_of(context: PlanOrchestrationContext, chosen: Settings) -> Lane:
+    """Return the lane of the run as its assets' partitions tell it, which outside the queue nobody has asked yet."""
+    run, layer = context.dagster_run, context.job.get_definition().asset_layer
+    graph = layer.asset_graph
+    definitions = [
+        found
+        for key in sorted(run.asset_selection or layer.executable_asset_keys)
+        if graph.has(key) and (found := graph.get(key).partitions_def) is not None
+    ]
+    ended = oldest_of(definitions, partitions_of(run.tags), is_range=RANGE[0] in run.tags)
+    return lane_under_way(context.instance, run, chosen.live_days, ended)
+
+
+def _report(
+    context: PlanOrchestrationContext, event: dg.DagsterEvent, chosen: Settings, lane: Lane
+) -> None:
     """Trip the breaker; that this itself fails must not hide what failed in the step."""
-    run = context.instance.get_run_by_id(context.run_id) or context.dagster_run
-    if is_held(run):
-        return  # stopped by a pause, which is no failure
     try:
-        names, policies = _assets_of(context, str(event.step_key))
-        after = strictest(policies, chosen.on_failure)
-        failure = Failure(run, names, _why(event))
+        if _is_held(event):
+            return  # stopped by a pause, which is no failure; that another step was held does not excuse this one
+        keys = _assets_of(context, str(event.step_key))
+        graph = context.job.get_definition().asset_layer.asset_graph
+        after = pauses_after(policies_of(graph, keys, chosen.on_failure), chosen.on_failure)
+        names = [key.to_user_string() for key in keys]
+        failure = Failure(context.dagster_run, names, _why(event), lane)
         done = report_failure(context.instance, failure, after, sender(chosen.alert_urls))
         if done is not None:
             context.log.error(f"The circuit breaker saw step {event.step_key} fail: {done}.")
@@ -118,33 +131,36 @@ def _report(context: PlanOrchestrationContext, event: dg.DagsterEvent, chosen: S
         context.log.error(f"The circuit breaker could not act: {type(error).__name__}: {error}")
 
 
-def _assets_of(context: PlanOrchestrationContext, step: str) -> tuple[list[str], list[object]]:
-    """Return the assets of a step (those that it checks, for a check) and the failure policies they declare."""
+def _assets_of(context: PlanOrchestrationContext, step: str) -> list[dg.AssetKey]:
+    """Return the assets of a step: those that it checks, for a check."""
     layer = context.job.get_definition().asset_layer
-    names: list[str] = []
-    policies: list[object] = []
+    found: list[dg.AssetKey] = []
     for data in layer.data:
-        if str(data.node_handle) not in (step, step.split("[")[0].split(".")[0]):
-            continue
-        specs = data.assets_def
-        keys = list(specs.keys) or [check.asset_key for check in specs.check_keys]
-        for key in keys:
-            names.append(key.to_user_string())
-            found = (
-                layer.asset_graph.get(key).metadata.get(METADATA)
-                if layer.asset_graph.has(key)
-                else None
-            )
-            if found is not None:
-                policies.append(getattr(found, "value", found))
-    return names, policies
+        if str(data.node_handle) in (step, step.split("[")[0].split(".")[0]):
+            specs = data.assets_def
+            found += list(specs.keys) or [check.asset_key for check in specs.check_keys]
+    return found
+
+
+def _is_held(event: dg.DagsterEvent) -> bool:
+    return any(
+        error.cls_name == Held.__name__ or END_THE_PAUSE in error.message for error in _chain(event)
+    )
+
+
+def _chain(event: dg.DagsterEvent) -> list[Any]:
+    """Return the errors of a failed step, each caused by the next."""
+    error: Any = event.step_failure_data.error
+    found: list[Any] = []
+    while error is not None:
+        found.append(error)
+        error = error.cause
+    return found
 
 
 def _why(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     if data.user_failure_data is not None and data.user_failure_data.description:
         return data.user_failure_data.description
-    error: Any = data.error
-    while error is not None and error.cause is not None:
-        error = error.cause
-    return " ".join(error.message.split()) if error is not None else "no reason is known"
+    errors = _chain(event)
+    return " ".join(errors[-1].message.split()) if errors else "no reason is known"

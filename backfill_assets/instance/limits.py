@@ -13,6 +13,9 @@ from backfill_assets.controls.lanes import LANE
 from backfill_assets.errors import DeclarationError
 
 Limit = Mapping[str, Any]
+# of the backfill lane, where the file gives none
+CAP = 3
+BACKFILLS: Limit = {"key": LANE, "value": "backfill"}
 _log = logging.getLogger(__name__)
 
 
@@ -25,23 +28,27 @@ class Limits:
 
     def __post_init__(self) -> None:
         cap = self.backfill_cap
-        if cap is not None and cap < 1:
+        if cap < 1:
             raise _wrong(
                 f"the cap of the backfill lane is {cap}",
                 "Give 1 or more; to stop backfills for a while, run the job pause_backfills",
             )
-        if cap is not None and 0 <= self.runs <= cap:
+        if 0 <= self.runs <= cap:
             raise _wrong(
                 f"the backfill lane may take {cap} of {self.runs} runs at once, which leaves live runs none",
                 "Raise max_concurrent_runs above the cap of the backfill lane, or lower that cap",
             )
 
     @property
-    def backfill_cap(self) -> int | None:
-        """How many runs of the backfill lane may go on at once; None for any number."""
-        return next(
-            (at_most["limit"] for at_most in self.by_tag if is_backfill_lane(at_most)), None
-        )
+    def backfill_cap(self) -> int:
+        """How many runs of the backfill lane may go on at once; of two limits on one tag, Dagster takes the later."""
+        return ([CAP] + [one["limit"] for one in self.by_tag if is_backfill_lane(one)])[-1]
+
+    @property
+    def in_order(self) -> list[dict[str, Any]]:
+        """The limits by tag as Dagster is to have them, the lane's cap among them."""
+        rest = [dict(one) for one in self.by_tag if not is_backfill_lane(one)]
+        return [*rest, {**BACKFILLS, "limit": self.backfill_cap}]
 
 
 def is_backfill_lane(at_most: Limit) -> bool:
@@ -67,7 +74,7 @@ class LimitsFile:
             try:
                 self._limits = self._parsed(self._file.read_text())
             except Exception as error:
-                _log.error("%s changes no limit: %s", self._file, error)
+                _log.error("%s changes no limit: %s", self._file, _told(error))
         return self._limits
 
     def _parsed(self, text: str) -> Limits:
@@ -83,6 +90,15 @@ class LimitsFile:
             )
         # {env: NAME} is settled when a process starts
         return Limits(runs if isinstance(runs, int) else self._limits.runs, tuple(by_tag))
+
+
+def _told(error: Exception) -> str:
+    """Return what is wrong without what stands there: a parser shows lines of the file, and those hold passwords."""
+    if isinstance(error, DeclarationError):
+        return str(error)
+    mark = getattr(error, "problem_mark", None)
+    where = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+    return f"it cannot be read ({type(error).__name__}{where})"
 
 
 def _is_limit(found: Any) -> bool:

@@ -6,7 +6,7 @@ Asked of the workspace, which knows how partitions are cut; where it does not an
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from backfill_assets.controls.lanes import RANGE, partitions_of
-from backfill_assets.partition_keys import end_by_name, is_dynamic, oldest_end
+from backfill_assets.controls.tables import names_of
+from backfill_assets.partition_keys import end_by_name, is_dynamic, known_keys, oldest_end
 
 if TYPE_CHECKING:
     from dagster._core.workspace.context import BaseWorkspaceRequestContext
@@ -26,10 +27,12 @@ _log = logging.getLogger(__name__)
 class RunTarget:
     """The assets of a run, the partition keys that it names (all of a range), and the end of the oldest.
 
-    `exists` is False when every asset's partitions are known and none of them has the keys.
+    `tables` are all names of what its assets write. `exists` is False when every asset's partitions are known and none
+    of them has the keys.
     """
 
     assets: frozenset[dg.AssetKey]
+    tables: frozenset[str]
     keys: tuple[str, ...]
     ended: datetime | None
     exists: bool = True
@@ -46,25 +49,25 @@ def run_target(run: dg.DagsterRun, workspace: BaseWorkspaceRequestContext) -> Ru
             for asset in assets
             if graph.has(asset) and (found := graph.get(asset).partitions_def) is not None
         ]
+        tables = _names(graph, assets)
     except Exception as error:
         # a location that does not load must not keep a run from being queued in the right lane
         _log.warning("The workspace does not tell what run %s is about: %s", run.run_id, error)
         assets, definitions = frozenset(run.asset_selection or ()), []
+        tables = frozenset(name for asset in assets for name in names_of(asset, {}))
     if not keys:
-        return RunTarget(assets, (), None)
+        return RunTarget(assets, tables, (), None)
     for definition in definitions:
-        known = _known(definition, keys, is_range=RANGE[0] in run.tags)
+        known = known_keys(definition, keys, is_range=RANGE[0] in run.tags)
         if known:
-            return RunTarget(assets, tuple(known), oldest_end(definition, known))
+            return RunTarget(assets, tables, tuple(known), oldest_end(definition, known))
     told = bool(definitions) and not any(map(is_dynamic, definitions))
-    return RunTarget(assets, keys, end_by_name(keys), exists=not told)
+    return RunTarget(assets, tables, keys, end_by_name(keys), exists=not told)
 
 
-def _known(definition: Any, keys: Sequence[str], *, is_range: bool) -> Sequence[str]:
-    """Return the keys of the range or the key itself, nothing when the definition does not have them."""
-    try:
-        if is_range:
-            return definition.get_partition_keys_in_range(dg.PartitionKeyRange(keys[0], keys[-1]))
-        return keys if definition.has_partition_key(keys[0]) else ()
-    except Exception:  # keys of another definition, or dynamic ones
-        return ()
+def _names(graph: Any, assets: Iterable[dg.AssetKey]) -> frozenset[str]:
+    return frozenset(
+        name
+        for asset in assets
+        for name in names_of(asset, graph.get(asset).metadata if graph.has(asset) else {})
+    )

@@ -10,12 +10,14 @@ import dagster as dg
 from pydantic import Field
 
 from backfill_assets.controls.budget import Budget, within_budget
+from backfill_assets.controls.family import Family, root_backfill
 from backfill_assets.controls.gate import Control, Gate, Hold
 from backfill_assets.controls.held import marking_held
 from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
+from backfill_assets.controls.tables import tables_in
 from backfill_assets.engines import Report
 from backfill_assets.io_managers.declaration import plain
 from backfill_assets.io_managers.partitions import Target
@@ -42,7 +44,11 @@ def say_once(say: Report, text: str) -> None:
 
 
 class Controls(dg.Config):
-    """What an IO manager asks of its runs; the names and meanings are those of the settings."""
+    """What an IO manager asks of its runs; the names and meanings are those of the settings.
+
+    The defaults are those of an IO manager that is made by hand: a drop-in for a stock one asks for no reason. The
+    settings' own default is `backfill`, and `from_settings` takes that.
+    """
 
     require_reason: Literal["backfill", "always", "never"] = Field(
         default="never", description="Who must give a reason before a slice is rewritten."
@@ -81,8 +87,11 @@ def before_anything(
     if run is None or instance is None:
         return
     if lane_by_tags(run.tags, controls.live_days) == "backfill":
-        tables = [key.to_user_string() for key in run.asset_selection or ()]
-        paused = Paused(instance, tables, run.tags.get(BACKFILL))
+        tables = [
+            *(key.to_user_string() for key in run.asset_selection or ()),
+            *tables_in(run.tags),
+        ]
+        paused = Paused(instance, tables, run.tags.get(BACKFILL), root_backfill(run.tags))
         gate = Gate(hold=paused.why, hold_seconds=controls.hold_seconds, say=say)
         with marking_held(instance, run):
             gate.wait(f"run {run.run_id[:8]}")
@@ -101,6 +110,7 @@ class RunGate:
         sessions: Sessions,
     ) -> None:
         step = step_of(context)
+        names = [target.table.qualified, *([target.asset] if target.asset else [])]
         asked: list[Control] = [
             _reason(controls, run, audit, sessions),
             retention(run, datetime.now(timezone.utc)),
@@ -108,14 +118,15 @@ class RunGate:
         hold: Hold = _nothing
         at_start: Hold = _nothing
         if step is not None and run.lane == "backfill":
-            names = [target.table.qualified, *([target.asset] if target.asset else [])]
-            paused, began = Paused(step.instance, names, run.backfill_id), run.source_read_at
+            backfills = (run.backfill_id, root_backfill(step.dagster_run.tags))
+            paused, began = Paused(step.instance, names, *backfills), run.source_read_at
             hold = paused.why
             at_start = hold if began is None else lambda: paused.why_before(began)
             given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
             by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
-            asked.append(within_budget(step.instance, run, given, by_table, sessions.get, audit))
-        self._step = step
+            family = Family.of(step.dagster_run, run.backfill_id)
+            asked.append(within_budget(step.instance, family, given, by_table, sessions.get, audit))
+        self._step, self._names = step, names
         self._gate = Gate(
             hold,
             at_start,
@@ -139,7 +150,7 @@ class RunGate:
     def _marking(self) -> contextlib.AbstractContextManager[None]:
         if self._step is None:
             return contextlib.nullcontext()
-        return marking_held(self._step.instance, self._step.dagster_run)
+        return marking_held(self._step.instance, self._step.dagster_run, self._names)
 
 
 def _nothing() -> None:

@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr
 
 from backfill_assets.controls.lanes import lane_by_tags
 from backfill_assets.engines import Engine, Report, open_engine
+from backfill_assets.engines.doors import must_be_one, must_be_one_inside
 from backfill_assets.errors import BadRows
 from backfill_assets.io_managers.computing import Computed, adapted, batches
 from backfill_assets.io_managers.controlled import (
@@ -72,9 +73,10 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     def from_settings(cls) -> DeleteInsertIOManager:
         """Return the IO manager that the environment asks for; URLs by name, so that the UI shows no password."""
         chosen = settings()
-        for given in (chosen.warehouse_url, chosen.lane_warehouse_url):
-            if given is not None:
-                open_engine(given)  # a URL that no engine understands is refused here, not in a run
+        # what no engine understands, and a lane that leads elsewhere, is refused here, not in a run
+        live = open_engine(chosen.warehouse_url)
+        if chosen.lane_warehouse_url is not None:
+            must_be_one(live, open_engine(chosen.lane_warehouse_url))
 
         def url(field: str) -> Any:
             return dg.EnvVar(variable(field)) if is_set(field) else getattr(chosen, field)
@@ -92,10 +94,13 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         return self.engine_of("live")
 
     def engine_of(self, lane: Lane) -> Engine:
-        """Return the warehouse as runs of `lane` reach it."""
+        """Return the warehouse as runs of `lane` reach it; raise where that is another one than live runs reach."""
         if lane not in self._engines:
             own = self.lane_url if lane == "backfill" else None
-            self._engines[lane] = open_engine(own or self.url)
+            found = open_engine(own or self.url)
+            if own:
+                must_be_one_inside(self.engine_of("live"), found)
+            self._engines[lane] = found
         return self._engines[lane]
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import dagster as dg
 from dagster import DagsterInvariantViolationError
 
-from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
+from backfill_assets.controls.lanes import BACKFILL, lane_by_tags, lane_under_way
 from backfill_assets.controls.reason import reason_of
 from backfill_assets.errors import DeclarationError
 from backfill_assets.partition_keys import oldest_end
-from backfill_assets.writing.run import Run
+from backfill_assets.writing.run import Lane, Run
 
 STRATEGIES = ("recompute", "replay", "dual-write")
 _LAUNCHERS = {
@@ -38,7 +38,7 @@ def run_of(context: dg.OutputContext, live_days: int) -> Run:
     backfill, detail = _backfill_of(step)
     return Run(
         run_id=step.run_id if step is not None else "unlaunched",
-        lane=lane_by_tags(tags, live_days, _ended(context)),
+        lane=_lane_of(step, tags, live_days, _ended(context)),
         strategy=_strategy(tags),
         backfill_id=backfill,
         reason=reason_of(step.instance, tags, step.run_config) if step is not None else None,
@@ -49,6 +49,12 @@ def run_of(context: dg.OutputContext, live_days: int) -> Run:
         allows=frozenset(part.strip() for part in tags.get("allow", "").split(",") if part.strip()),
         detail=detail,
     )
+
+
+def _lane_of(step, tags: Mapping[str, str], live_days: int, ended: datetime | None) -> Lane:
+    if step is None:
+        return lane_by_tags(tags, live_days, ended)
+    return lane_under_way(step.instance, step.dagster_run, live_days, ended)
 
 
 def _launched_by(step, tags: Mapping[str, str]) -> str | None:

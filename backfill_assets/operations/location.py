@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from backfill_assets.controls.switch import same_table
+from backfill_assets.controls.tables import same_table
 from backfill_assets.errors import DeclarationError
 
 

@@ -352,17 +352,23 @@ class AuditTable:
         return ([float(seconds) for seconds, _ in found] or None), costs
 
     def spent(
-        self, session: Session, *, backfill_id: str | None, run_id: str, table: Table | None = None
+        self,
+        session: Session,
+        *,
+        backfills: Sequence[str] = (),
+        runs: Sequence[str] = (),
+        table: Table | None = None,
     ) -> Spent:
-        """Sum what a backfill (or, without one, a run) has spent, on one table or on all.
+        """Sum what these backfills (or, without any, these runs) have spent, on one table or on all.
 
         Refused and failed attempts took their seconds, and wrote no rows.
         """
         spelling = session.spelling
         if not self.is_there(session):
             return Spent()
-        whose, value = ("backfill_id", backfill_id) if backfill_id else ("run_id", run_id)
-        parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
+        whose, ids = ("backfill_id", backfills) if backfills else ("run_id", runs)
+        listed_ids = ", ".join(text(spelling, one) for one in ids)
+        parts = [f"{_field(spelling, whose)} IN ({listed_ids})"]
         if table is not None:
             parts.append(names_of(spelling, table))
         wrote = f"CASE WHEN {_field(spelling, 'outcome')} = 'committed' THEN {_field(spelling, 'rows_after')} END"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
+import dagster as dg
 import pytest
 
-from backfill_assets.controls.budget import Budget
-from backfill_assets.errors import DeclarationError
+from backfill_assets.controls.budget import Budget, raise_budget, raises_of
+from backfill_assets.controls.store import Store
+from backfill_assets.errors import DeclarationError, Unreachable
 from backfill_assets.writing import Spent
 
 NOW = datetime(2026, 5, 12, tzinfo=timezone.utc)
@@ -63,3 +65,28 @@ def test_a_deadline_is_reached_at_its_minute() -> None:
         "the deadline 2026-05-12T00:00+00:00 has passed"
     ]
     assert Budget(deadline=NOW).exceeded(Spent(), NOW.replace(day=11)) == []
+
+
+def test_a_budget_is_raised_with_reason_and_name_never_lowered_and_each_raise_is_remembered() -> (
+    None
+):
+    with dg.DagsterInstance.ephemeral() as instance:
+        for by, reason in (("", "worth it"), ("ana", " ")):
+            with pytest.raises(DeclarationError, match="empty"):
+                raise_budget(instance, "b1", Budget(rows=10), by, reason)
+        with pytest.raises(DeclarationError, match="50.0 is allowed already, and this is less"):
+            raise_budget(instance, "b1", Budget(rows=10), "ana", "r", Budget(rows=50.0))
+        raise_budget(instance, "b1", Budget(rows=60), "ana", "worth it", Budget(rows=50))
+        with pytest.raises(DeclarationError, match="60.* is allowed already"):
+            raise_budget(instance, "b1", Budget(rows=55), "bob", "r", Budget(rows=50))
+        raise_budget(instance, "b1", Budget(rows=70), "bob", "still worth it")
+        told = [(one["by"], one["reason"], one["caps"]) for one in raises_of(instance, "b1")]
+    assert told == [("ana", "worth it", {"rows": 60}), ("bob", "still worth it", {"rows": 70})]
+
+
+@pytest.mark.parametrize("caps", ["many", ["rows"], {"rows": "many"}, {"weeks": 2}, 7])
+def test_a_raise_that_cannot_be_read_is_one_sentence(caps: object) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        Store(instance).change("budget/b1", lambda _: {"caps": caps})
+        with pytest.raises(Unreachable, match="what is stored is no budget"):
+            raise_budget(instance, "b1", Budget(rows=10), "ana", "worth it")

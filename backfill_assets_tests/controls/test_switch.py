@@ -7,10 +7,19 @@ from datetime import datetime, timedelta, timezone
 
 import dagster as dg
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
-from backfill_assets.controls.pausing import Paused
+from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.store import Store
-from backfill_assets.controls.switch import ASSET, DOCUMENT, Scope, Switch, forgotten, holding
+from backfill_assets.controls.switch import (
+    ASSET,
+    DOCUMENT,
+    AlreadyPaused,
+    Scope,
+    Switch,
+    forgotten,
+    holding,
+)
 from backfill_assets.errors import BackfillError, DeclarationError, Unreachable
 
 ALL = Scope()
@@ -135,6 +144,40 @@ def test_a_pause_that_is_on_for_days_is_told_in_every_refusal() -> None:
 
 
 @pytest.mark.parametrize(
+    ("status", "again", "is_told"),
+    [
+        (BulkActionStatus.REQUESTED, None, True),
+        (BulkActionStatus.COMPLETED_FAILED, None, False),
+        (BulkActionStatus.CANCELED, BulkActionStatus.COMPLETED_SUCCESS, False),
+        (BulkActionStatus.COMPLETED_FAILED, BulkActionStatus.REQUESTED, True),
+    ],
+)
+def test_a_pause_of_a_backfill_that_has_ended_is_told_no_more(
+    instance: dg.DagsterInstance,
+    status: BulkActionStatus,
+    again: BulkActionStatus | None,
+    is_told: bool,
+) -> None:
+    instance.add_backfill(backfill("b1", status))
+    if again is not None:
+        instance.add_backfill(backfill("b2", again, **{"dagster/root_backfill_id": "b1"}))
+    month_ago = datetime.now(timezone.utc) - timedelta(days=30)
+    Switch(instance).pause(Scope(backfill="b1"), "why", "ana", now=month_ago)
+    assert ("still on: backfill b1" in forgotten_pauses(instance)) is is_told
+
+
+def backfill(name: str, status: BulkActionStatus, **tags: str) -> PartitionBackfill:
+    return PartitionBackfill(
+        backfill_id=name,
+        status=status,
+        from_failure=False,
+        tags=tags,
+        backfill_timestamp=NOW.timestamp(),
+        asset_selection=[dg.AssetKey(["mart", "t"])],
+    )
+
+
+@pytest.mark.parametrize(
     ("reason", "by", "why"),
     [("", "ana", "reason is empty"), ("  ", " ", "reason and by are empty")],
 )
@@ -150,6 +193,31 @@ def test_a_scope_is_a_table_or_a_backfill_and_not_both() -> None:
         Scope("mart.t", "b1")
     with pytest.raises(DeclarationError, match="empty text"):
         Scope(table="")
+
+
+def test_a_table_is_one_scope_however_it_is_spelled(instance: dg.DagsterInstance) -> None:
+    Switch(instance).pause(Scope(table="analytics/fct_sales"), "first", "ana")
+    with pytest.raises(AlreadyPaused):
+        Switch(instance).pause(Scope(table="Analytics.fct_sales"), "second", "bob")
+    assert Switch(instance).resume(Scope(table='analytics."fct_sales"'), "mended", "ana") == []
+
+
+@pytest.mark.parametrize("given", [{"table": " "}, {"backfill": " "}])
+def test_a_name_of_blanks_is_no_name(given: dict) -> None:
+    with pytest.raises(DeclarationError, match="empty text"):
+        Scope(**given)
+
+
+def test_a_time_without_a_zone_stops_backfills_and_not_the_queue(
+    instance: dg.DagsterInstance,
+) -> None:
+    on = [
+        {"table": "mart.t", "reason": "r", "by": "ana", "since": "2026-05-12T09:30:00"},
+        {"table": "mart.u", "reason": "r", "by": "bob", "since": "2026-05-12T09:31:00+00:00"},
+    ]
+    Store(instance).change(DOCUMENT, lambda _: {"on": on})
+    assert [pause.by for pause in Switch(instance).pauses()] == ["ana", "bob"]
+    assert instance.get_concurrency_config().run_queue_config is not None
 
 
 def test_a_change_that_fails_leaves_the_document_as_it_was(instance: dg.DagsterInstance) -> None:

@@ -340,11 +340,11 @@ def test_refused_attempts_cost_their_time_and_no_rows(stocked: Warehouse) -> Non
     table = expecting(RowCount())
     stocked.write(table, DAY, rows(200), backfill_id="b")
     with stocked.session() as session:
-        before = AUDIT.spent(session, backfill_id="b", run_id="")
+        before = AUDIT.spent(session, backfills=["b"])
     with pytest.raises(NotAsExpected):
         stocked.write(table, DAY, rows(100), backfill_id="b")
     with stocked.session() as session:
-        after = AUDIT.spent(session, backfill_id="b", run_id="")
+        after = AUDIT.spent(session, backfills=["b"])
     assert (before.rows, after.rows) == (200, 200)
     assert after.seconds > before.seconds
 

@@ -10,7 +10,6 @@ import dagster as dg
 import pytest
 import yaml
 
-from backfill_assets.controls.store import Store
 from backfill_assets.controls.switch import DOCUMENT, Scope, Switch
 from backfill_assets.demo.place import ROOT
 from backfill_assets.errors import DeclarationError
@@ -61,6 +60,30 @@ def test_limits_that_cannot_be_right_change_nothing_and_are_told_once(
     assert caplog.text.count(said) == 1
 
 
+def test_the_cap_that_holds_is_the_one_that_is_judged() -> None:
+    """Of two limits on one tag Dagster takes the later, and where there is none the lane has three places."""
+    two = ({**LANE, "limit": 3}, {**LANE, "limit": 50})
+    with pytest.raises(DeclarationError, match="may take 50 of 10 runs"):
+        Limits(10, two)
+    assert Limits(10, tuple(reversed(two))).backfill_cap == 3
+    with pytest.raises(DeclarationError, match="may take 3 of 3 runs"):
+        Limits(3, ())
+    assert Limits(10, ()).backfill_cap == 3
+    assert Limits(-1, ()).backfill_cap == 3
+
+
+def test_a_slip_in_the_file_is_told_by_its_place_and_shows_nothing_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "dagster.yaml").write_text(
+        "storage:\n  postgres_url: postgresql://me:hunter2@host/db?x=[y: z\n  hunter2: {a: 'hunter2: [\n"
+    )
+    with caplog.at_level(logging.ERROR):
+        assert LimitsFile(THREE, tmp_path / "dagster.yaml").limits() == THREE
+    assert "line 2, column " in caplog.text or "line 3, column " in caplog.text
+    assert "hunter2" not in caplog.text
+
+
 def test_a_cap_of_nothing_is_refused_at_the_start() -> None:
     with pytest.raises(
         DeclarationError, match="to stop backfills for a while, run the job pause_backfills"
@@ -82,6 +105,11 @@ def limits_of(instance: dg.DagsterInstance) -> list[dict]:
     return [dict(limit) for limit in queue.tag_concurrency_limits]
 
 
+def effective(instance: dg.DagsterInstance) -> dict[tuple[str, str], int]:
+    """The limits as Dagster takes them, of two on one tag the later."""
+    return {(one["key"], one["value"]): one["limit"] for one in limits_of(instance)}
+
+
 def test_what_is_paused_may_take_no_place(instance: dg.DagsterInstance) -> None:
     switch = Switch(instance)
     switch.pause(Scope(table="Mart.Sales"), "r", "ana")
@@ -90,17 +118,15 @@ def test_what_is_paused_may_take_no_place(instance: dg.DagsterInstance) -> None:
     assert {"key": "dagster/backfill", "value": "b1", "limit": 0} in limits_of(instance)
     assert {**LANE, "limit": 0} not in limits_of(instance)
     switch.pause(Scope(), "r", "ana")
-    assert limits_of(instance)[-1] == {**LANE, "limit": 0} or {**LANE, "limit": 0} in limits_of(
-        instance
-    )
+    assert effective(instance)[("lane", "backfill")] == 0
     switch.resume(Scope(), "r", "ana")
     assert {**LANE, "limit": 0} not in limits_of(instance)
 
 
 def test_a_switch_that_cannot_be_read_lets_no_backfill_start(instance: dg.DagsterInstance) -> None:
     instance.daemon_cursor_storage.set_cursor_values({f"backfill_assets/{DOCUMENT}": "no json"})
-    assert {**LANE, "limit": 0} in limits_of(instance)
-    Store(instance)  # making one reads nothing
+    assert effective(instance)[("lane", "backfill")] == 0
+    assert effective(instance)[("lane", "live")] == 9
 
 
 def test_a_file_that_caps_no_lane_caps_it_at_three(

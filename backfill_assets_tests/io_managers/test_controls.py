@@ -8,11 +8,16 @@ from pathlib import Path
 import dagster as dg
 import pandas as pd
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.switch import Scope, Switch
+from backfill_assets.controls.tables import table_tags
 from backfill_assets.engines import open_engine
+from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers import Controls, DeleteInsertIOManager, PerSlice, table_metadata
+from backfill_assets.operations.jobs import scope_in
+from backfill_assets.settings import settings
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
 
@@ -136,6 +141,24 @@ def test_a_pause_of_another_table_or_backfill_holds_nothing(strict: Warehouse) -
     assert strict.rows("SELECT DISTINCT day FROM mart.sales") == [(date(2026, 3, 3),)]
 
 
+def test_a_pause_of_a_table_stops_its_asset_of_another_name_before_it_computes(
+    strict: Warehouse,
+) -> None:
+    computed: list[str] = []
+
+    @dg.asset(key_prefix=["other"], partitions_def=DAYS, metadata=table_metadata(SALES))
+    def name(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        computed.append(context.partition_key)
+        return frame(context.partition_key)
+
+    repository = dg.Definitions(assets=[name]).get_repository_def()
+    scope = scope_in(repository, Scope(table="mart.sales"))
+    Switch(strict.instance).pause(scope, "the source is wrong", "ana")
+    queued = table_tags(["other/name", "mart.sales"])  # as the coordinator stamps it
+    strict.run(name, partition_key=OLD, ok=False, tags=queued)
+    assert computed == []
+
+
 @pytest.mark.parametrize("returns", ["a frame", "a function of the slice"])
 def test_a_batched_run_stops_before_its_next_slice_and_what_is_done_stays(
     strict: Warehouse, returns: str
@@ -200,31 +223,89 @@ def test_a_backfill_that_has_used_up_its_rows_is_stopped_before_the_next_slice(
 ) -> None:
     tags = {"dagster/backfill": "b1", "budget/rows": "4"}
     said = failure_of(
-        strict.run_range("2026-03-01", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+        strict.run_range("2026-03-01", "2026-03-05", by_slice(_slice), tags=tags, ok=False)
     )
     assert "the budget of backfill b1 is used up: 4 of 4 rows are spent" in said
     assert "Raise it with the job raise_budget for backfill b1" in said
     assert audit(strict, "partition_key") == [("2026-03-01",), ("2026-03-02",)]
     raise_budget(strict.instance, "b1", Budget(rows=7), "ana", "worth it")
-    strict.run_range("2026-03-03", "2026-03-05", by_slice(_slow_slice), tags=tags, ok=False)
+    strict.run_range("2026-03-03", "2026-03-05", by_slice(_slice), tags=tags, ok=False)
     assert len(audit(strict, "partition_key")) == 4
     other = {**tags, "dagster/backfill": "b2"}
-    strict.run_range("2026-03-05", "2026-03-05", by_slice(_slow_slice), tags=other)
+    strict.run_range("2026-03-05", "2026-03-05", by_slice(_slice), tags=other)
 
 
-def _slow_slice(slice_) -> pd.DataFrame:
-    time.sleep(1.05)  # spending is summed once a second, and slices take longer than that
+def _slice(slice_) -> pd.DataFrame:
     return frame(str(slice_.partition))
 
 
+@pytest.mark.parametrize("returns", ["a frame", "a function of the slice"])
+def test_a_budget_stops_a_run_whose_slices_take_no_time(strict: Warehouse, returns: str) -> None:
+    """31 days of 100 rows are written in less than a second, and 100 rows are what may be written."""
+
+    def hundred(day: str) -> pd.DataFrame:
+        return frame(day, amounts=tuple(range(100)))
+
+    asset = (
+        by_slice(lambda slice_: hundred(str(slice_.partition)))
+        if returns == "a function of the slice"
+        else sales(lambda c: frame(*c.partition_keys, amounts=tuple(range(100))))
+    )
+    tags = {"dagster/backfill": "b1", "budget/rows": "100"}
+    said = failure_of(strict.run_range("2026-03-01", "2026-03-31", asset, tags=tags, ok=False))
+    assert "100 of 100 rows are spent" in said
+    assert strict.rows("SELECT count(*) FROM mart.sales") == [(100,)]
+
+
+def test_a_range_that_is_executed_again_has_no_second_budget(strict: Warehouse) -> None:
+    """Neither by its run, nor as a backfill that executes another again; a raise of any of them counts for all."""
+    capped = {"budget/rows": "2"}
+    asset = by_slice(_slice)
+    first = strict.run_range("2026-03-01", "2026-03-03", asset, tags=capped, ok=False)
+    again = {**capped, "dagster/root_run_id": first.run_id, "dagster/parent_run_id": first.run_id}
+    said = failure_of(strict.run_range("2026-03-02", "2026-03-03", asset, tags=again, ok=False))
+    assert f"the budget of run {first.run_id[:8]} is used up: 2 of 2 rows" in said
+    b1, b2 = ("b1", {}), ("b2", {"dagster/root_backfill_id": "b1"})
+    for name, tags in (b1, b2):
+        strict.instance.add_backfill(backfill(name, **tags))
+    told = {**capped, "dagster/backfill": "b1"}
+    strict.run_range("2026-03-04", "2026-03-06", asset, tags=told, ok=False)
+    told |= {"dagster/backfill": "b2", "dagster/root_backfill_id": "b1"}
+    said = failure_of(strict.run_range("2026-03-05", "2026-03-06", asset, tags=told, ok=False))
+    assert "the budget of backfill b1 is used up: 2 of 2 rows" in said
+    raise_budget(strict.instance, "b2", Budget(rows=4), "ana", "worth it")
+    strict.run_range("2026-03-05", "2026-03-06", asset, tags=told, ok=False)
+    assert audit(strict, "partition_key") == [("2026-03-01",), ("2026-03-04",), ("2026-03-05",)]
+
+
+def backfill(name: str, **tags: str) -> PartitionBackfill:
+    return PartitionBackfill(
+        backfill_id=name,
+        status=BulkActionStatus.REQUESTED,
+        from_failure=False,
+        tags=tags,
+        backfill_timestamp=time.time(),
+        asset_selection=[dg.AssetKey(["mart", "sales"])],
+    )
+
+
+def test_a_pause_of_a_backfill_stops_what_executes_it_again(strict: Warehouse) -> None:
+    Switch(strict.instance).pause(Scope(backfill="b1"), "the source is wrong", "ana")
+    tags = {"dagster/backfill": "b2", "dagster/root_backfill_id": "b1"}
+    strict.run(sales(), partition_key=OLD, tags=tags, ok=False)
+    strict.run(sales(), partition_key=OLD, tags={"dagster/backfill": "b3"})
+
+
 def test_a_table_may_have_a_budget_of_its_own(strict: Warehouse) -> None:
-    capped = sales(lambda _: PerSlice(_slow_slice), budget={"rows": 2})
+    capped = sales(lambda _: PerSlice(_slice), budget={"rows": 2})
     said = failure_of(
         strict.run_range(
             "2026-03-01", "2026-03-03", capped, tags={"dagster/backfill": "b1"}, ok=False
         )
     )
     assert "2 of 2 rows are spent on mart.sales" in said
+    assert "Raise the table's budget where it is declared" in said
+    assert "raise_budget" not in said
     assert audit(strict, "partition_key") == [("2026-03-01",)]
 
 
@@ -264,6 +345,15 @@ def test_a_source_that_is_changed_in_place_needs_its_history(strict: Warehouse) 
     )
 
 
+def test_todays_load_of_a_source_that_is_changed_in_place_needs_no_history(
+    strict: Warehouse,
+) -> None:
+    asset = sales(table=kept(None, source_mutable=True))
+    for day in (TODAY, (date.today() - timedelta(days=1)).isoformat()):
+        strict.run(asset, partition_key=day)
+    assert audit(strict, "lane") == [("live",)] * 2
+
+
 # lanes
 
 
@@ -287,6 +377,58 @@ def test_each_lane_reaches_the_warehouse_through_its_own_door(tmp_path: Path) ->
             ("backfill",),
             ("live",),
         ]
+
+
+def test_a_second_door_of_another_file_is_refused_and_a_link_to_the_same_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two files have two audits and two claims: nothing would keep a backfill from overwriting a newer load."""
+    url, other = f"duckdb:///{tmp_path}/w.duckdb", f"duckdb:///{tmp_path}/other.duckdb"
+    instance = dg.DagsterInstance.ephemeral()
+    manager = DeleteInsertIOManager(url=url, lane_url=other)
+    result = dg.materialize(
+        [sales()],
+        partition_key=OLD,
+        resources={"io_manager": manager},
+        instance=instance,
+        raise_on_error=False,
+    )
+    assert "a slice would have two writers" in failure_of(result)
+    assert not (tmp_path / "other.duckdb").exists()
+    monkeypatch.setenv("BACKFILL_WAREHOUSE_URL", url)
+    monkeypatch.setenv("BACKFILL_LANE_WAREHOUSE_URL", other)
+    settings.cache_clear()
+    with pytest.raises(DeclarationError, match="a slice would have two writers"):
+        DeleteInsertIOManager.from_settings()
+    settings.cache_clear()
+    (tmp_path / "linked").symlink_to(tmp_path)
+    DeleteInsertIOManager(url=url, lane_url=f"duckdb:///{tmp_path}/linked/w.duckdb").engine_of(
+        "backfill"
+    )
+
+
+def test_a_second_door_of_postgres_is_one_database_of_one_server(
+    postgres_url: str, postgres_server: str
+) -> None:
+    def door(url: str) -> None:
+        DeleteInsertIOManager(url=postgres_url, lane_url=url).engine_of("backfill")
+
+    door(f"{postgres_url}&statement_timeout=5")
+    door(f"{postgres_url}&port=5432")  # another address, which leads to the same server
+    with pytest.raises(DeclarationError, match="one leads to warehouse, the other to postgres"):
+        door(postgres_server)
+    with pytest.raises(DeclarationError, match="of different kinds"):
+        door("duckdb:///w.duckdb")
+    with open_engine(postgres_url).session() as session:
+        session.execute("CREATE ROLE without_rights LOGIN")
+        session.execute("REVOKE EXECUTE ON FUNCTION pg_control_system FROM PUBLIC")
+    try:
+        with pytest.raises(DeclarationError, match="the server does not tell which it is"):
+            door(f"{postgres_url}&port=5432&user=without_rights")
+    finally:
+        with open_engine(postgres_url).session() as session:
+            session.execute("GRANT EXECUTE ON FUNCTION pg_control_system TO PUBLIC")
+            session.execute("DROP ROLE without_rights")
 
 
 def test_without_a_second_door_the_run_says_so_once_and_works(

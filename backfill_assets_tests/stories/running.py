@@ -118,6 +118,11 @@ class Story:
         (found,) = self._found({"runIds": [run]})
         return found["status"]
 
+    def started(self, run: str) -> float:
+        """Return when the run started, in seconds since the epoch."""
+        (found,) = self._found({"runIds": [run]})
+        return found["startTime"]
+
     def end_of(self, run: str, patience: float = 180) -> str:
         self.until(lambda: self.status(run) in ENDED, f"run {run} to end", patience)
         return self.status(run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
+import contextlib
 import time
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +77,27 @@ def test_a_batched_run_stops_before_its_next_day_and_a_resume_does_the_other_day
     assert loads_of(story, backfill) == days(1, 12)
 
 
+def test_a_pause_does_not_wait_behind_live_runs_that_fill_the_queue(story: Story) -> None:
+    file = story.place.dagster_home / "dagster.yaml"
+    as_it_was = file.read_text()
+    full = as_it_was.replace("value: live, limit: 9", "value: live, limit: 1")
+    assert full != as_it_was
+    file.write_text(full.replace("max_concurrent_runs: 10", "max_concurrent_runs: 4"))
+    story.wants(seconds=60)
+    live = story.materialize("other", {"dagster/partition": TODAY})
+    story.until(lambda: story.status(live) == "STARTED", "the live run to start")
+    waits = story.materialize("daily", {"dagster/partition": TODAY})
+    pause = story.launch_job("pause_backfills", reason="at once", by="ana")
+    assert story.end_of(pause) == "SUCCESS"
+    assert story.do("resume_backfills", reason="on", by="ana") == "SUCCESS"
+    file.write_text(as_it_was)
+    story.wants()
+    assert story.end_of(live) == story.end_of(waits) == "SUCCESS"
+    assert story.started(pause) < story.started(waits)
+    committed = f"SELECT epoch(committed_at) FROM backfill.load_audit WHERE run_id = '{live}'"
+    assert story.started(pause) < story.rows(committed)[0][0]
+
+
 def test_a_switch_over_what_there_is_not_is_refused(story: Story) -> None:
     no_table = story.launch_job("pause_backfills", reason="r", by="ana", table="mart.nothing")
     no_backfill = story.launch_job("resume_backfills", reason="r", by="ana", backfill="nothing")
@@ -98,12 +120,29 @@ def test_a_run_executed_again_after_its_backfill_is_an_operation_of_its_own(stor
 
 
 def test_nothing_is_left_running_but_the_servers(story: Story) -> None:
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert not [
-        line
-        for line in found.splitlines()
-        if "execute_run" in line and str(story.place.folder) in line
-    ]
+    story.wants(seconds=5)
+    run = story.materialize("other", {"dagster/partition": TODAY})
+    story.until(
+        lambda: story.status(run) == "STARTED" and bool(run_processes(story)), "its process"
+    )
+    assert story.end_of(run) == "SUCCESS"
+    story.until(lambda: run_processes(story) == [], "the processes of runs to end", 30)
+
+
+def run_processes(story: Story) -> list[int]:
+    """Return the processes of runs: children that Dagster's code servers have spawned, in the story's home."""
+    home = f"DAGSTER_HOME={story.place.dagster_home}".encode()
+    found: list[int] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            spawned = b"multiprocessing.spawn" in (process / "cmdline").read_bytes()
+            if spawned and home in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+def test_a_pause_and_a_resume_with_dagsters_storage_in_sqlite(story: Story) -> None:
+    paused_and_resumed(story, 1, 8)
 
 
 def test_a_pause_and_a_resume_with_dagsters_storage_in_postgres(
