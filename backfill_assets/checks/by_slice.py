@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import bound, listed, quoted, text, within
+from backfill_assets.engines.sql import bound, listed, predicate, quoted, text, within
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn
 from backfill_assets.window import Window
@@ -224,6 +224,12 @@ def measured(
     if not buckets.slices:
         return []
     spelling = session.spelling
+    if len(buckets.slices) == 1:  # nothing to be told apart
+        (found,) = session.fetch(
+            f"SELECT {', '.join(measures.values())} FROM {relation}"
+            f" WHERE {predicate(spelling, buckets.slices[0])}"
+        )
+        return [{name: value or 0 for name, value in zip(measures, found, strict=True)}]
     group = buckets.expression(spelling)
     dimensions = [column for column, _ in buckets.slices[0].fixed]
     by = ", ".join(["1", *(str(n + 2) for n in range(len(dimensions)))])

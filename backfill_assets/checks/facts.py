@@ -9,7 +9,7 @@ from datetime import datetime
 from backfill_assets.checks.by_slice import Buckets, Number, measured
 from backfill_assets.checks.late import is_late, must_be_instant
 from backfill_assets.checks.read_times import read_times
-from backfill_assets.engines import Session
+from backfill_assets.engines import Session, Spelling
 from backfill_assets.engines.sql import listed, qualified, quoted
 from backfill_assets.errors import BackfillError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
@@ -89,6 +89,9 @@ def newest_loads(
     session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
 ) -> Loads:
     """Return the newest load of each slice that has one."""
+    if len(slices) == 1:
+        load = audit.last_of(session, slices[0])
+        return {key_of(slices[0]): load} if load else {}
     found = audit.newest(session, table, Buckets.of(slices).whole)
     return {(load.dimensions, load.window_start): load for load in found}
 
@@ -106,8 +109,7 @@ def _table(
     spelling, sums = session.spelling, summed_columns(table.expects)
     measures = {"rows": "count(*)"}
     if table.unique_key:
-        keys = listed(spelling, table.unique_key)
-        measures["keys"] = spelling.count_rows_apart.format(columns=keys)
+        measures["keys"] = _count_apart(spelling, table.unique_key)
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     relation = qualified(spelling, table)
     found = measured(session, Buckets.of(slices, apart=True), relation, measures)
@@ -119,6 +121,14 @@ def _table(
         )
         for one in found
     ]
+
+
+def _count_apart(spelling: Spelling, key: Sequence[str]) -> str:
+    """Return the SQL that counts different keys, two NULLs being no difference."""
+    if len(key) > 1:
+        return spelling.count_rows_apart.format(columns=listed(spelling, key))
+    name = quoted(spelling, key[0])  # a bare column is counted in half the time
+    return f"count(DISTINCT {name}) + coalesce(max(CASE WHEN {name} IS NULL THEN 1 END), 0)"
 
 
 def _sources(table: Table) -> dict[Source, set[str]]:

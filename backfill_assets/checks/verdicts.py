@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 from backfill_assets.checks.facts import Counted, Facts, facts_of, key_of
@@ -141,8 +141,7 @@ class Look:
     def _verdict(
         self, check: str, place: int, findings: list[Finding], samples: Samples
     ) -> Verdict:
-        slice_, spelling = self.slices[place], self.session.spelling
-        sql = f"SELECT * FROM {qualified(spelling, self.table)} WHERE {predicate(spelling, slice_)}"
+        slice_, sql = self.slices[place], self._queries[place]
         load = self.facts.loads.get(key_of(slice_))
         since = self.facts.read_at[place] if self.facts.read_at else None
         if load is not None and allowance(check) in load.allowed:
@@ -268,7 +267,7 @@ class Look:
         return [Finding("late_rows", "rows", 0, late, 0, late == 0, "warn", why)]
 
     def _schema(self, place: int) -> list[Finding]:
-        problems = schema_problems(self.session, self.table, self.facts.columns)
+        problems = self._schema_problems
         why = "; ".join(problems) or "the columns are those that are declared"
         return [Finding("schema", "columns", 0, len(problems), 0, not problems, "block", why)]
 
@@ -295,6 +294,16 @@ class Look:
             return [Finding(rule.name, "rows", 0, count, 0, count == 0, rule.severity, why)]
 
         return found
+
+    @cached_property
+    def _queries(self) -> list[str]:
+        spelling = self.session.spelling
+        relation = qualified(spelling, self.table)
+        return [f"SELECT * FROM {relation} WHERE {predicate(spelling, s)}" for s in self.slices]
+
+    @cached_property
+    def _schema_problems(self) -> list[str]:
+        return schema_problems(self.session, self.table, self.facts.columns)
 
     def _counted(self, place: int) -> Counted | BackfillError:
         table = self.facts.table

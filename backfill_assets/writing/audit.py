@@ -281,26 +281,43 @@ class AuditTable:
         spelling = session.spelling
         if not self.is_there(session):
             return []
-        names = listed(spelling, _TYPE_OF)
         apart = ", ".join(
             _field(spelling, name) for name in ("dimensions", "window_start", "window_end")
         )
         ranked = (
-            f"SELECT {_fields(spelling)}, row_number() OVER (PARTITION BY {apart}"
+            f"SELECT {_whole(spelling)}, row_number() OVER (PARTITION BY {apart}"
             f" ORDER BY {_field(spelling, 'committed_at')} DESC) AS newest_is_1"
             f" FROM {self.stored(spelling)} WHERE {_committed(spelling, table, window)}"
         )
-        found = session.fetch(f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1")
-        return [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
+        found = session.fetch(
+            f"SELECT {_whole(spelling)} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1"
+        )
+        return [_load(spelling, row) for row in found]
 
     def last_of(self, session: Session, slice_: Slice) -> Load | None:
         """Return the newest committed load of exactly this slice."""
-        window, fixed = slice_.window, dimensions_of(slice_)
+        spelling, window, fixed = session.spelling, slice_.window, dimensions_of(slice_)
+        if not self.is_there(session):
+            return None
+        parts = [names_of(spelling, slice_.table)]
+        if window is not None:
+            start = _literal(spelling, window.start)
+            if (
+                spelling.log_field
+            ):  # looking for a text is much cheaper than reading the JSON of every row
+                start = text(spelling, f'%"window_start":"{window.start.isoformat()}"%')
+            parts.append(f"entry LIKE {start}" if spelling.log_field else f"window_start = {start}")
+        found = session.fetch(
+            f"SELECT {_whole(spelling)} FROM {self.stored(spelling)} WHERE {' AND '.join(parts)}"
+        )
         edges = (window.start, window.end) if window else (None, None)
-        for load in self.newest(session, slice_.table, window):
-            if load.dimensions == fixed and (load.window_start, load.window_end) == edges:
-                return load
-        return None
+        same = [
+            load
+            for load in (_load(spelling, row) for row in found)
+            if load.outcome == "committed"
+            and (load.dimensions, load.window_start, load.window_end) == (fixed, *edges)
+        ]
+        return max(same, key=lambda load: load.committed_at, default=None)
 
     def told(
         self, session: Session, table: Table, window: Window | None, backfill_id: str
@@ -453,6 +470,25 @@ def _field(spelling: Spelling, name: str) -> str:
 def _fields(spelling: Spelling) -> str:
     """Return every field of `Load` under its name."""
     return ", ".join(f"{_field(spelling, name)} AS {quoted(spelling, name)}" for name in _TYPE_OF)
+
+
+def _whole(spelling: Spelling) -> str:
+    """Return the columns that hold a whole row, as `_load` takes them."""
+    return listed(spelling, (*_ASKED, "entry") if spelling.log_field else _TYPE_OF)
+
+
+def _load(spelling: Spelling, row: Sequence[Any]) -> Load:
+    """Return the load that a row of `_whole` is."""
+    if not spelling.log_field:
+        return Load(**dict(zip(_TYPE_OF, row, strict=True)))
+    *asked, entry = row
+    told: dict[str, Any] = json.loads(entry)
+    given: dict[str, Any] = {
+        name: datetime.fromisoformat(value) if _TYPE_OF[name] == "datetime" else value
+        for name, value in told.items()
+    }
+    whole: dict[str, Any] = dict.fromkeys(_TYPE_OF)
+    return Load(**{**whole, **given, **dict(zip(_ASKED, asked, strict=True))})
 
 
 def _packed(values: dict[str, object]) -> str:

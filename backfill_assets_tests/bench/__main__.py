@@ -10,7 +10,13 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
-from backfill_assets_tests.bench import duckdb_write, importing, io_manager, postgres_write
+from backfill_assets_tests.bench import (
+    checks,
+    duckdb_write,
+    importing,
+    io_manager,
+    postgres_write,
+)
 from backfill_assets_tests.bench.timing import Ratio
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -42,7 +48,7 @@ compare its hash.
 
 
 def measured(folder: Path) -> Iterator[Ratio]:
-    for module in (duckdb_write, io_manager, postgres_write, importing):
+    for module in (duckdb_write, io_manager, postgres_write, checks, importing):
         for ratio in module.measure(folder):
             print(f"{ratio.ratio:6.2f} (wanted {ratio.wanted or '-'})  {ratio.what}", flush=True)
             yield ratio
