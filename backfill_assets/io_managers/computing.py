@@ -55,17 +55,19 @@ def batches(
     rows: Any,
     run: Run,
     before: Callable[[Slice], None],
+    read_at: datetime | None = None,
 ) -> Iterator[list[Computed]]:
     """Yield what to write next of `wanted`, in order; between two batches the asset's own code runs.
 
     Rows of a frame belong to any of `slices`, of which `wanted` may be a part.
 
-    `before` is called with each slice that the asset's own code is about to compute.
+    `before` is called with each slice that the asset's own code is about to compute. `read_at` is when a `PerSlice`
+    read its source; None where it does so for each slice.
 
     A frame of many days is cut before the first of them is yielded, so that a stray row changes nothing.
     """
     if isinstance(rows, PerSlice):
-        yield from _ahead(wanted, rows, run, before)
+        yield from _ahead(wanted, rows, run, before, read_at)
     elif isinstance(rows, Select) or len(slices) == 1:
         yield [Computed(slice_, rows, run) for slice_ in wanted]
     else:
@@ -75,19 +77,23 @@ def batches(
 
 
 def _ahead(
-    slices: list[Slice], rows: PerSlice, run: Run, before: Callable[[Slice], None]
+    slices: list[Slice],
+    rows: PerSlice,
+    run: Run,
+    before: Callable[[Slice], None],
+    read_at: datetime | None,
 ) -> Iterator[list[Computed]]:
     batch: list[Computed] = []
     began, size = time.monotonic(), 0
     for slice_ in slices:
         try:
             before(slice_)
-            now = datetime.now(timezone.utc)
+            read = read_at or datetime.now(timezone.utc)
             made = adapted(rows.compute(slice_), slice_.label)
         except Exception:
             yield batch  # what was made before the failing slice is good
             raise
-        batch.append(Computed(slice_, made, dataclasses.replace(run, source_read_at=now)))
+        batch.append(Computed(slice_, made, dataclasses.replace(run, source_read_at=read)))
         size += 0 if isinstance(made, Select) else made.nbytes
         late = time.monotonic() - began > _AHEAD_SECONDS
         if late or size > _AHEAD_BYTES or len(batch) >= _AHEAD_SLICES:

@@ -23,6 +23,7 @@ from backfill_assets.io_managers.controlled import (
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
 from backfill_assets.io_managers.partitions import Target, target_of
+from backfill_assets.io_managers.reading import read_once
 from backfill_assets.io_managers.reporting import (
     Progress,
     as_failure,
@@ -131,7 +132,8 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                 if run.lane == "backfill" and not self.lane_url:
                     say_once(context.log.info, ONE_DOOR)
                 gate = RunGate(self.controls, context, target, run, audit, sessions)
-                parts = batches(target.slices, left, rows, run, gate.wait)
+                read_at = read_once(step_of(context), rows, run)
+                parts = batches(target.slices, left, rows, run, gate.wait, read_at)
                 self._write(
                     context, sessions, dataclasses.replace(target, slices=left), parts, gate, audit
                 )

@@ -88,12 +88,48 @@ def test_reading_a_file_that_is_not_there_makes_none(tmp_path: Path) -> None:
     assert not (tmp_path / "w.duckdb").exists()
 
 
-@pytest.mark.parametrize(
-    "stem", ["memory", "temp", "system", "order", "5_stars", "o'brien", 'a"b', "wäre haus"]
-)
+STEMS = [
+    "memory",
+    "temp",
+    "system",
+    "main",
+    "MAIN",
+    "pg_catalog",
+    "information_schema",
+    "public",
+    "default",
+    "order",
+    "5_stars",
+    "o'brien",
+    'a"b',
+]
+
+
+@pytest.mark.parametrize("stem", [*STEMS, "wäre haus"])
 def test_a_file_may_have_any_name(tmp_path: Path, stem: str) -> None:
     engine = open_engine(f"duckdb:///{tmp_path}/{stem}.duckdb")
     with engine.session() as session:
         session.execute("CREATE TABLE t AS SELECT 1 AS a")
+        session.execute("CREATE SCHEMA mart")
+        session.execute("CREATE TABLE mart.t AS SELECT 2 AS a")
     with engine.session(read_only=True) as session:
-        assert session.fetch("SELECT a FROM t") == [(1,)]
+        assert session.fetch("SELECT a FROM t UNION ALL SELECT a FROM mart.t ORDER BY a") == [
+            (1,),
+            (2,),
+        ]
+
+
+def test_nothing_is_read_from_the_variables_of_the_code_that_asks(tmp_path: Path) -> None:
+    hidden = pa.table({"a": [1]})  # a query that names it must not find it
+    engine = open_engine(f"duckdb:///{tmp_path}/w.duckdb")
+    with engine.session() as session:
+        assert session.columns_of("hidden") is None
+        with pytest.raises(MissingTable):
+            session.fetch("SELECT * FROM hidden")
+        assert session.fetch(f"SELECT a FROM {session.stage_arrow('hidden', hidden)}") == [(1,)]
+    with (
+        duckdb.connect(str(tmp_path / "w.duckdb")) as somebody,
+        engine.session() as session,
+    ):
+        assert session.columns_of("hidden") is None
+        assert somebody.execute("SELECT a FROM hidden").fetchall() == [(1,)]

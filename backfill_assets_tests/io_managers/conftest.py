@@ -1,4 +1,4 @@
-"""A warehouse file, an IO manager over it and short ways to materialize and to look into the table."""
+"""A warehouse, an IO manager over it and short ways to materialize and to look into the table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 from backfill_assets.engines import open_engine
 from backfill_assets.io_managers import DeleteInsertIOManager
+from backfill_assets_tests.conftest import ENGINES
 
 
 class Warehouse:
-    """One DuckDB file with the IO manager under test."""
+    """One warehouse with the IO manager under test."""
 
-    def __init__(self, file: Path) -> None:
-        self.url = f"duckdb:///{file}"
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.instance = dg.DagsterInstance.ephemeral()
         self.io_manager = DeleteInsertIOManager(url=self.url)
 
@@ -63,4 +64,12 @@ def failure_of(result: dg.ExecuteInProcessResult) -> str:
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path / "warehouse.duckdb")
+    return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
+
+
+@pytest.fixture(params=ENGINES)
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
+    """A warehouse of each engine in turn, for what concerns the rows that are written."""
+    if request.param == "duckdb":
+        return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
+    return Warehouse(request.getfixturevalue("postgres_url"))
