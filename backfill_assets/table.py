@@ -154,6 +154,11 @@ class Table:
                 "has an empty part in its name",
                 "Write it as table, schema.table or database.schema.table",
             )
+        if self.database is not None and self.schema is None:
+            raise self._wrong(
+                f"names the database {self.database!r} and no schema in it",
+                "Write it as database.schema.table, or give schema= too",
+            )
         if self.on_schema_change not in POLICIES:
             raise self._wrong(
                 f"has no policy {self.on_schema_change!r} for changed columns",

@@ -80,6 +80,11 @@ class OpenFile:
         self.connection.execute(f"USE {_quoted(self._name)}")
 
     @property
+    def name(self) -> str:
+        """What DuckDB calls the file."""
+        return self._name
+
+    @property
     def is_ours(self) -> bool:
         """Whether its settings concern nobody else in this process."""
         return self._attached

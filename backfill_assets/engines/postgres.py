@@ -173,6 +173,10 @@ class PostgresSession(Transactions):
     def breathe(self) -> None:
         """Do nothing: an idle connection keeps nobody out."""
 
+    @property
+    def database(self) -> str:
+        return self._open_connection.info.dbname
+
     def execute(self, sql: str) -> int:
         with self._guarded():
             return self._run(sql).rowcount

@@ -223,7 +223,7 @@ class AuditTable:
         later = session.fetch(
             f"SELECT {_field(spelling, 'run_id')}, source_read_at, {_field(spelling, 'dimensions')}"
             f" FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
+            f" WHERE {_committed(session, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
         rivals = ((str(run), at) for run, at, fixed in later if _may_meet(slice_, fixed))
@@ -236,7 +236,7 @@ class AuditTable:
             return False
         found = session.fetch(
             f"SELECT DISTINCT {_field(spelling, 'dimensions')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, slice_.table, slice_.window)}"
+            f" WHERE {_committed(session, slice_.table, slice_.window)}"
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
 
@@ -248,7 +248,7 @@ class AuditTable:
         ids = ", ".join(text(spelling, run) for run in runs)
         found = session.fetch(
             f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, table)} AND {_field(spelling, 'run_id')} IN ({ids})"
+            f" WHERE {_committed(session, table)} AND {_field(spelling, 'run_id')} IN ({ids})"
         )
         return frozenset(str(key) for (key,) in found)
 
@@ -264,7 +264,7 @@ class AuditTable:
         ranked = (
             f"SELECT {_fields(spelling)}, row_number() OVER (PARTITION BY {apart}"
             f" ORDER BY {_field(spelling, 'committed_at')} DESC) AS newest_is_1"
-            f" FROM {self.stored(spelling)} WHERE {_committed(spelling, table, window)}"
+            f" FROM {self.stored(spelling)} WHERE {_committed(session, table, window)}"
         )
         found = session.fetch(f"SELECT {names} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1")
         return [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
@@ -287,7 +287,7 @@ class AuditTable:
             return None, []
         found = session.fetch(
             f"SELECT {_field(spelling, 'seconds')}, {_field(spelling, 'cost')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
+            f" WHERE {_committed(session, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
         )
         costs = [float(cost) for _, cost in found if cost is not None]
         return ([float(seconds) for seconds, _ in found] or None), costs
@@ -305,7 +305,7 @@ class AuditTable:
         whose, value = ("backfill_id", backfill_id) if backfill_id else ("run_id", run_id)
         parts = [f"{_field(spelling, whose)} = {text(spelling, value)}"]
         if table is not None:
-            parts.append(names_of(spelling, table))
+            parts.append(names_of(session, table))
         wrote = f"CASE WHEN {_field(spelling, 'outcome')} = 'committed' THEN {_field(spelling, 'rows_after')} END"
         values = (_field(spelling, "seconds"), wrote, _field(spelling, "cost"))
         sums = ", ".join(f"coalesce(sum({value}), 0)" for value in values)
@@ -335,9 +335,10 @@ class AuditTable:
             )
 
 
-def _committed(spelling: Spelling, table: Table, window: Window | None = None) -> str:
+def _committed(session: Session, table: Table, window: Window | None = None) -> str:
     """Return the condition for committed loads of `table`, of those only that touch `window` where one is given."""
-    parts = [names_of(spelling, table), f"{_field(spelling, 'outcome')} = 'committed'"]
+    spelling = session.spelling
+    parts = [names_of(session, table), f"{_field(spelling, 'outcome')} = 'committed'"]
     if window is not None:
         first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
         start, end = (instant(spelling, edge) for edge in (window.start, window.end))
@@ -345,20 +346,21 @@ def _committed(spelling: Spelling, table: Table, window: Window | None = None) -
     return " AND ".join(parts)
 
 
-def names_of(spelling: Spelling, table: Table) -> str:
-    """Return the condition for audit rows of `table`, by whatever name it was written: `t` is `main.t` is `MAIN.T`."""
-    names = [table.qualified, Table(table.name, schema=table.schema).qualified]
-    column, schema = "table_name", table.schema
+def names_of(session: Session, table: Table) -> str:
+    """Return the condition for audit rows of `table`, by whatever name it was written: `t` is `main.t` is `W.MAIN.T`."""
+    spelling = session.spelling
+    column, parts = "table_name", [table.database or "", table.schema or "", table.name]
+    own = session.database
     if not spelling.case_sensitive:
-        column, schema = "lower(table_name)", schema and schema.lower()
-    if schema is None:
-        names.append(f"{spelling.default_schema}.{table.name}")
-    elif schema == spelling.default_schema:
-        names.append(table.name)
-    if not spelling.case_sensitive:
-        names = [name.lower() for name in names]
-    listed_names = ", ".join(text(spelling, name) for name in dict.fromkeys(names))
-    return f"{column} IN ({listed_names})"
+        column, own, parts = "lower(table_name)", own.lower(), [part.lower() for part in parts]
+    database, schema, name = parts
+    schema = schema or spelling.default_schema
+    names = [f"{schema}.{name}", *([name] if schema == spelling.default_schema else [])]
+    if database and database != own:
+        names = [f"{database}.{schema}.{name}"]
+    else:
+        names.append(f"{own}.{schema}.{name}")
+    return f"{column} IN ({', '.join(text(spelling, name) for name in names)})"
 
 
 def _may_meet(slice_: Slice, dimensions: str) -> bool:
