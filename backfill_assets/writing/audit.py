@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -240,17 +241,32 @@ class AuditTable:
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
 
-    def written_by(self, session: Session, runs: Sequence[str], table: Table) -> frozenset[str]:
-        """Return the partition keys of `table` that any of `runs` has replaced."""
+    def were_loaded(self, session: Session, slices: Sequence[Slice]) -> list[bool]:
+        """Tell the same of many slices of one table, in one statement."""
+        if not slices or not self.is_there(session):
+            return [False] * len(slices)
+        spelling, whole = session.spelling, spanning([slice_.window for slice_ in slices])
+        apart = ", ".join(
+            _field(spelling, name) for name in ("window_start", "window_end", "dimensions")
+        )
+        found = session.fetch(
+            f"SELECT DISTINCT {apart} FROM {self.stored(spelling)}"
+            f" WHERE {_committed(session, slices[0].table, whole)}"
+        )
+        return _touched(slices, found)
+
+    def written_by(self, session: Session, runs: Sequence[str], table: Table) -> dict[str, Load]:
+        """Return what `runs` have committed of `table`: the newest load of each partition key."""
         spelling = session.spelling
         if not runs or not self.is_there(session):
-            return frozenset()
+            return {}
         ids = ", ".join(text(spelling, run) for run in runs)
         found = session.fetch(
-            f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
+            f"SELECT {_fields(spelling)} FROM {self.stored(spelling)}"
             f" WHERE {_committed(session, table)} AND {_field(spelling, 'run_id')} IN ({ids})"
         )
-        return frozenset(str(key) for (key,) in found)
+        loads = [Load(**dict(zip(_TYPE_OF, row, strict=True))) for row in found]
+        return {load.partition_key: load for load in sorted(loads, key=lambda at: at.committed_at)}
 
     def newest(self, session: Session, table: Table, window: Window | None) -> list[Load]:
         """Return the newest committed load of each window and dimensions of `table` that touches `window`."""
@@ -361,6 +377,30 @@ def names_of(session: Session, table: Table) -> str:
     else:
         names.append(f"{own}.{schema}.{name}")
     return f"{column} IN ({', '.join(text(spelling, name) for name in names)})"
+
+
+def spanning(windows: Sequence[Window | None]) -> Window | None:
+    """Return the window from the first start to the last end; None where any of them is the whole table."""
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
+        return None
+    return Window(min(w.start for w in known), max(w.end for w in known))
+
+
+def _touched(slices: Sequence[Slice], loads: Sequence[tuple[Any, ...]]) -> list[bool]:
+    """Tell of each slice whether any of `loads` (start, end, dimensions) may be of its rows."""
+    timed = sorted({slice_.window for slice_ in slices if slice_.window}, key=lambda w: w.start)
+    ends = [window.end for window in timed]
+    by_window: dict[Window | None, set[str]] = {}
+    for start, end, dimensions in loads:
+        first = 0 if start is None else bisect_right(ends, start)
+        until = len(timed) if end is None else bisect_left(timed, end, key=lambda w: w.start)
+        for window in (None, *timed[first:until]):
+            by_window.setdefault(window, set()).add(str(dimensions))
+    return [
+        any(_may_meet(slice_, fixed) for fixed in by_window.get(slice_.window, ()))
+        for slice_ in slices
+    ]
 
 
 def _may_meet(slice_: Slice, dimensions: str) -> bool:
