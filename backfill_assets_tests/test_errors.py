@@ -31,6 +31,9 @@ def test_only_what_may_pass_later_is_tried_again() -> None:
         "snowflake://ana@account/db?private_key_passphrase=s3cret",
         "databricks://token:s3cret@host",
         "PASSWORD = s3cret",
+        "postgresql://ana: s3cret@host/db",
+        "postgresql://ana:a s3cret@host/db",
+        "postgresql://ana: @s3cret@host/db",
     ],
 )
 def test_a_password_is_never_shown(text: str) -> None:
@@ -48,6 +51,7 @@ def test_a_password_is_never_shown(text: str) -> None:
         "write postgresql://user:password@host/db, as in the docs",
         "the key (id)=(7) is there twice",
         "at 10:30@noon",
+        "postgresql://host:5432/db is away, tell ana@example.org",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

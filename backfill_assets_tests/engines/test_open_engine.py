@@ -133,3 +133,33 @@ def test_nothing_is_read_from_the_variables_of_the_code_that_asks(tmp_path: Path
     ):
         assert session.columns_of("hidden") is None
         assert somebody.execute("SELECT a FROM hidden").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3@cret@127.0.0.1:1/db",
+        "postgresql://ana:s3@cret@127.0.0.1:1/db?lock_wait=x",
+        "postgresql://ana: s3cret@127.0.0.1:1/db",
+        "postgresql://ana:s3 cret@127.0.0.1:1/db",
+        "postgresql://ana:12/s3cret@127.0.0.1:1/db",
+        "postgresql://ana:s3/cret@127.0.0.1:1/db",
+        "postgresql://ana@127.0.0.1:1/db?password=s3 cret",
+    ],
+)
+def test_a_password_that_was_not_percent_encoded_shows_no_part_of_itself(url: str) -> None:
+    with pytest.raises(DeclarationError) as refused, open_engine(url).session():
+        pass
+    assert "cret" not in str(refused.value)
+    assert "s3" not in str(refused.value)
+    assert "percent-encoded" in str(refused.value)
+
+
+def test_a_password_that_is_percent_encoded_reaches_the_server_and_nobody_else(
+    postgres_server: str,
+) -> None:
+    head, _, query = postgres_server.partition("?")
+    name = head.partition("://")[2].partition("@")[0].partition(":")[0]
+    url = f"postgresql://{name}:s3%40c%20ret@/postgres?{query}"
+    with open_engine(f"{url}\n").session() as session:
+        assert session.fetch("SELECT 1") == [(1,)]
