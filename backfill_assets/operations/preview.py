@@ -1,14 +1,13 @@
 """The job `preview_backfill`: which partitions, what is there, what would come, what would be refused, how long."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.partitions.context import partition_loading_context
 from pydantic import Field
 
-from backfill_assets.controls.gate import Control
-from backfill_assets.controls.lanes import RANGE, lane_of
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
@@ -17,10 +16,11 @@ from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target, schema_of, target_over
 from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.operations.choosing import keys_between
 from backfill_assets.operations.location import asset_named
-from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
-from backfill_assets.partition_keys import oldest_end, time_dimension
+from backfill_assets.operations.previewing import Asked, Preview, newest_loads, preview
 from backfill_assets.slice import Slice
+from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Run, Select
 
 _SHOWN = 1000
@@ -81,100 +81,64 @@ def previewed(
         raise _cannot(
             config, f"asset {key.to_user_string()} has no partitions", "Name one that has"
         )
-    keys = _keys(definition, config)
-    select = _select_of(asset)
-    engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
-    try:
-        with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
-            target = _target(
-                manager, key, asset, definition, keys, lambda t, c: kind_of(session, t, c, select)
-            )
-            loads = newest_loads(session, audit, target.table, target.slices)
-            asked = _controls(context, manager, key, definition, keys, target, config, loads)
-            return preview(session, target.table, target.slices, select, asked, loads, audit)
-    except MissingTable as error:
-        raise _cannot(config, error.why, "Load its source first") from error
+    with partition_loading_context(dynamic_partitions_store=context.instance):
+        keys = keys_between(definition, config.first, config.last, _what(config))
+        try:
+            return _looked_at(context, manager, key, asset, keys, config)
+        except MissingTable as error:
+            raise _cannot(config, error.why, "Load its source first") from error
 
 
-def _controls(
+def _looked_at(
     context: dg.OpExecutionContext,
     manager: DeleteInsertIOManager,
     key: dg.AssetKey,
-    definition: Any,
+    asset: dg.AssetsDefinition,
     keys: list[str],
-    target: Target,
     config: PreviewConfig,
-    loads: Loads,
-) -> list[Control]:
-    """Return the controls that such a backfill would meet at each slice."""
-    now = datetime.now(timezone.utc)
-    edges = {RANGE[0]: keys[0], RANGE[1]: keys[-1]}
-    lane = lane_of(
-        edges, oldest_end(definition, keys), now=now, live_days=manager.controls.live_days
-    ).lane
-    paused = Paused(context.instance, [target.table.qualified, key.to_user_string()], None)
-    run = Run("preview", lane=lane, reason=config.reason or None)
+) -> Preview:
+    select = _select_of(asset)
+    # a preview is of a backfill, however recent its partitions
+    engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
+    with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
+        target = _target(
+            manager, key, asset, keys, lambda t, column: kind_of(session, t, column, select)
+        )
+        table, slices = target.table, target.slices
+        told = audit.were_loaded(session, slices)
+        loaded = {slice_.name for slice_, was in zip(slices, told, strict=True) if was}
+        asked = _asked(context, manager, key, table, config, loaded)
+        loads = newest_loads(session, audit, table, slices)
+        return preview(session, table, slices, select, asked, loads, audit)
+
+
+def _asked(
+    context: dg.OpExecutionContext,
+    manager: DeleteInsertIOManager,
+    key: dg.AssetKey,
+    table: Table,
+    config: PreviewConfig,
+    loaded: Collection[str],
+) -> Asked:
+    """Return the controls that such a backfill would meet at each slice; a new one has spent nothing yet."""
+    run = Run("preview", lane="backfill", reason=config.reason.strip() or None)
+    paused = Paused(context.instance, [table.qualified, key.to_user_string()], None)
 
     def reason(slice_: Slice) -> str | None:
-        return missing_reason(
-            manager.controls.require_reason, lane, run.reason, lambda: key_of(slice_) in loads
-        )
+        demand = manager.controls.require_reason
+        return missing_reason(demand, run.lane, run.reason, lambda: slice_.name in loaded)
 
-    def pause(_: Slice) -> str | None:
-        return paused.why() if lane == "backfill" else None
-
-    return [reason, pause, retention(run, now)]
-
-
-def _keys(definition: Any, config: PreviewConfig) -> list[str]:
-    for name in (config.first, config.last):
-        if not _has(definition, name):
-            raise _cannot(
-                config,
-                f"there is no partition {name!r}",
-                "Give partitions that the asset's page lists",
-            )
-    keys = list(definition.get_partition_keys())
-    multi = isinstance(definition, dg.MultiPartitionsDefinition)
-    if not multi:
-        first, last = keys.index(config.first), keys.index(config.last)
-        found = keys[first : last + 1]
-    else:
-        time = _time_of(definition)
-        names = [(str(key), key.keys_by_dimension[time.name]) for key in keys]
-        found = [key for key, day in names if config.first <= day <= config.last]
-    if not found:
-        raise _cannot(
-            config, "its first partition comes after its last", "Give them the other way round"
-        )
-    return found
-
-
-def _has(definition: Any, name: str) -> bool:
-    if isinstance(definition, dg.MultiPartitionsDefinition):
-        return _time_of(definition).partitions_def.has_partition_key(name)
-    return definition.has_partition_key(name)
-
-
-def _time_of(definition: dg.MultiPartitionsDefinition) -> Any:
-    dimension = time_dimension(definition)
-    if dimension is not None:
-        return dimension
-    raise DeclarationError(
-        "the asset cannot be previewed",
-        "neither of its dimensions is time",
-        "Preview one that has days",
-    )
+    return Asked([reason, retention(run, datetime.now(timezone.utc))], [lambda _: paused.why()])
 
 
 def _target(
     manager: DeleteInsertIOManager,
     key: dg.AssetKey,
     asset: dg.AssetsDefinition,
-    definition: Any,
     keys: list[str],
     kind: Callable[..., Any],
 ) -> Target:
+    definition: Any = asset.partitions_def
     metadata = asset.metadata_by_key.get(key, {})
     path = list(key.path)
     where = {"name": path[-1], "schema": schema_of(metadata, manager.schema_, path)}
@@ -187,9 +151,11 @@ def _target(
 
 
 def _cannot(config: PreviewConfig, why: str, do: str) -> DeclarationError:
-    return DeclarationError(
-        f"{config.table} {config.first} to {config.last} cannot be previewed", why, do
-    )
+    return DeclarationError(_what(config), why, do)
+
+
+def _what(config: PreviewConfig) -> str:
+    return f"{config.table} {config.first} to {config.last} cannot be previewed"
 
 
 def _select_of(asset: dg.AssetsDefinition) -> Select | None:
@@ -208,8 +174,8 @@ def _summary(found: Preview, config: PreviewConfig) -> str:
     source = sum(line.source_rows or 0 for line in found.lines)
     return (
         f"{found.table}, {config.first} to {config.last}, both included: {len(found.lines)} partitions, of which"
-        f" {found.counted('first load')} first loads, {found.counted('rewrite')} rewrites and"
-        f" {found.counted('refused')} refusals{takes}. Rows now {sum(line.rows for line in found.lines)},"
+        f" {found.counted('first load')} first loads and {found.counted('rewrite')} rewrites{takes}; as things are,"
+        f" {found.counted('refused')} would be refused and {found.counted('held')} held. Rows now {sum(line.rows for line in found.lines)},"
         f" rows in the source {source if any(line.source_rows is not None for line in found.lines) else 'not known'}."
         f" Nothing was written."
     )
@@ -224,6 +190,7 @@ def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
         "last_loaded",
         "by",
         "why",
+        "would_be",
         "verdict",
     )
     records = [
@@ -237,6 +204,7 @@ def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
         "first_loads": found.counted("first load"),
         "rewrites": found.counted("rewrite"),
         "refusals": found.counted("refused"),
+        "held": found.counted("held"),
         "gaps": dg.MetadataValue.md(", ".join(found.gaps[:200]) or "none"),
         "expected_seconds": found.seconds
         if found.seconds is not None
