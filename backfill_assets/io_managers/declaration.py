@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date
 from typing import Any, cast
 
 from backfill_assets.errors import DeclarationError
@@ -113,8 +112,6 @@ def declared_table(
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
     _refuse_misspelled(metadata, name)
     options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
-    if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
-        options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
     return Table(
         name=str(plain(metadata.get("table", name))),
         schema=schema,

@@ -451,3 +451,16 @@ def test_a_live_year_is_not_held_because_its_key_is_named_after_a_day_long_ago(
     strict.run(yearly, partition_key=keys[-1], tags=stamped)
     strict.run(yearly, partition_key=keys[0], ok=False)
     assert audit(strict, "partition_key, lane") == [(keys[-1], "live")]
+
+
+# metadata that is not what it is meant to be
+
+
+@pytest.mark.parametrize("budget", [5, "x", [1], {1: 2}, {"rows": True}])
+def test_a_budget_that_caps_nothing_is_a_sentence(strict: Warehouse, budget: object) -> None:
+    said = failure_of(strict.run(sales(budget=budget), partition_key=OLD, ok=False))
+    assert said.startswith("dagster._core.definitions.events.Failure: the budget")
+
+
+def test_a_source_that_is_kept_for_a_million_days_refuses_no_day(strict: Warehouse) -> None:
+    strict.run(sales(source_days=1_000_000), partition_key=OLD)
