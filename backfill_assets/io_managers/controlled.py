@@ -21,7 +21,7 @@ from backfill_assets.engines import Report
 from backfill_assets.io_managers.computing import Computed
 from backfill_assets.io_managers.declaration import plain
 from backfill_assets.io_managers.partitions import Target
-from backfill_assets.io_managers.run_context import step_of
+from backfill_assets.io_managers.run_context import refuse_wrong_tags, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.settings import Settings
 from backfill_assets.slice import Slice
@@ -79,9 +79,14 @@ class Controls(dg.Config):
 def before_anything(
     controls: Controls, run: dg.DagsterRun | None, instance: Any, say: Report
 ) -> None:
-    """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet."""
+    """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet.
+
+    Tags that cannot be right are refused here too, and not when a frame has been made for nothing.
+    """
     if run is None or instance is None:
         return
+    refuse_wrong_tags(instance, run.tags, run.run_config)
+    Budget.of_tags(run.tags)
     if lane_by_tags(run.tags, controls.live_days) == "backfill":
         tables = [key.to_user_string() for key in run.asset_selection or ()]
         paused = Paused(instance, tables, run.tags.get(BACKFILL))

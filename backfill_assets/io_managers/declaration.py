@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, cast
 
+from backfill_assets.controls.breaker import failures_before_pause
+from backfill_assets.controls.budget import Budget
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import as_plain
 from backfill_assets.table import SliceColumn, SliceKind, Table
@@ -111,6 +113,9 @@ def declared_table(
 ) -> Table:
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
     _refuse_misspelled(metadata, name)
+    # asked for in a backfill's course, or at its first failure: what is wrong with them is told now
+    Budget.of(plain(metadata.get("budget")) or {})
+    failures_before_pause(plain(metadata.get("on_failure", "pause")))
     options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
     return Table(
         name=str(plain(metadata.get("table", name))),

@@ -24,7 +24,7 @@ from backfill_assets.io_managers.partitions import target_of
 from backfill_assets.io_managers.reading import read_once
 from backfill_assets.io_managers.reporting import as_failure, tell
 from backfill_assets.io_managers.resuming import written_before
-from backfill_assets.io_managers.run_context import run_of, step_of
+from backfill_assets.io_managers.run_context import ended_of_run, run_of, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.settings import is_set, settings, variable
@@ -152,8 +152,9 @@ def _say_of(context: dg.InitResourceContext) -> Report:
 
 
 def _lane_of_reader(context: dg.InputContext, live_days: int) -> Lane:
+    """Return the lane of the run that reads, which is the one that it writes in."""
     try:
-        tags = context.step_context.dagster_run.tags
+        step = context.step_context
     except Exception:  # loaded by hand, outside a run
         return "live"
-    return lane_by_tags(tags, live_days)
+    return lane_by_tags(step.dagster_run.tags, live_days, ended_of_run(step))

@@ -54,10 +54,17 @@ class Warehouse:
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> str:
-    """Return the sentence that a failed run shows for its step."""
-    failed = result.filter_events(lambda event: event.is_step_failure)
+    """Return the sentence that a failed run shows for its step, or for the IO manager that did not let it begin."""
+    failed = result.filter_events(
+        lambda event: event.is_step_failure or event.event_type_value == "RESOURCE_INIT_FAILURE"
+    )
     assert len(failed) == 1, failed
-    error = failed[0].step_failure_data.error
+    (event,) = failed
+    if event.is_step_failure:
+        error = event.step_failure_data.error
+    else:
+        wrapped = event.engine_event_data.error  # Dagster's own, around ours
+        error = wrapped.cause if wrapped is not None else None
     assert error is not None
     return error.message
 

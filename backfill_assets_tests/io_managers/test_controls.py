@@ -327,6 +327,31 @@ def test_days_before_the_first_that_is_refused_are_written(strict: Warehouse) ->
     assert sorted(audit(strict, "partition_key")) == [(f"2026-03-0{n}",) for n in (1, 2, 3)]
 
 
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ({"budget/rows": "many"}, "the budget rows=many cannot be used"),
+        ({"budget/deadline": "2026-12-24T00:00"}, "it has no time zone"),
+        ({"strategy": "guess"}, "there is no such strategy"),
+        ({"allow": "everything", "reason": "r"}, "no guard has that name"),
+        ({"allow": "shrink"}, "it gives no reason"),
+    ],
+)
+def test_a_tag_that_cannot_be_right_is_refused_before_a_frame_is_made(
+    strict: Warehouse, tags: dict[str, str], said: str
+) -> None:
+    made: list[str] = []
+
+    def make(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        made.append(context.partition_key)
+        return frame(context.partition_key)
+
+    result = strict.run(sales(make), partition_key=OLD, tags=tags, ok=False)
+    told = " ".join(str(e.message) + str(e.event_specific_data) for e in result.all_events)
+    assert said in told
+    assert made == []
+
+
 # budget
 
 
@@ -451,6 +476,41 @@ def test_a_live_year_is_not_held_because_its_key_is_named_after_a_day_long_ago(
     strict.run(yearly, partition_key=keys[-1], tags=stamped)
     strict.run(yearly, partition_key=keys[0], ok=False)
     assert audit(strict, "partition_key, lane") == [(keys[-1], "live")]
+
+
+def test_a_run_reads_through_the_door_that_it_writes_through(tmp_path: Path) -> None:
+    """Keys that are written day first tell nobody by their names that they are old."""
+    url = f"duckdb:///{tmp_path}/w.duckdb"
+    manager = DeleteInsertIOManager(
+        url=f"{url}?memory_limit=300MB", lane_url=f"{url}?memory_limit=200MB"
+    )
+    with open_engine(url).session() as session:
+        session.execute("CREATE SCHEMA mart")
+        session.execute(
+            "CREATE VIEW mart.source AS SELECT DATE '2026-03-03' AS day,"
+            " current_setting('memory_limit') AS door"
+        )
+    days = dg.DailyPartitionsDefinition("01-03-2026", fmt="%d-%m-%Y")
+    metadata = table_metadata(Table("mart.doors", SliceColumn("day", "date")))
+    source = dg.AssetSpec(
+        ["mart", "source"],
+        partitions_def=days,
+        metadata={"partition_expr": "day", "partition_kind": "date"},
+    )
+
+    @dg.asset(key_prefix=["mart"], partitions_def=days, metadata=metadata)
+    def doors(source: pd.DataFrame) -> pd.DataFrame:
+        return source
+
+    dg.materialize(
+        [doors, source],
+        partition_key="03-03-2026",
+        resources={"io_manager": manager},
+        instance=dg.DagsterInstance.ephemeral(),
+    )
+    with open_engine(url).session() as session:
+        assert session.fetch("SELECT door FROM mart.doors") == [("190.7 MiB",)]
+        assert session.fetch("SELECT lane FROM backfill.load_audit") == [("backfill",)]
 
 
 # metadata that is not what it is meant to be
