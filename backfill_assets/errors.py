@@ -101,7 +101,7 @@ class MissingDriver(BackfillError, ImportError):
 
 
 _PASSWORD = re.compile(
-    r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)(?!password@)\S*(?=@)", re.IGNORECASE
+    r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)(?!password@)(?:\S*|[^/'\"\n]*)(?=@)", re.IGNORECASE
 )
 # password=..., "token": "...", \"api_key\": \"...\" inside another text, private-key: ...
 _OPTION = re.compile(

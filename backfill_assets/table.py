@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from backfill_assets.closed_days import is_closed, must_be_rules
 from backfill_assets.errors import DeclarationError
@@ -31,6 +31,23 @@ KINDS: tuple[str, ...] = get_args(SliceKind)
 POLICIES: tuple[str, ...] = get_args(SchemaPolicy)
 SourceHistory = Literal["snapshot", "cdc"]
 HISTORIES: tuple[str, ...] = get_args(SourceHistory)
+_ALL_DAYS = 700_000
+_NONE = type(None)
+# what each option may be, and how to say it
+_KINDS_OF: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("source_days", (int, _NONE), "source_days as a whole number"),
+    ("source_mutable", (bool,), "source_mutable as True or False"),
+    ("max_shrink", (int, float), "max_shrink as a share between 0 and 1"),
+    ("shrink_floor", (int,), "shrink_floor as a number of rows"),
+    ("schema", (str, _NONE), "schema as a text"),
+    ("database", (str, _NONE), "database as a text"),
+    ("unique_key", (str, Iterable), "unique_key as the names of columns"),
+    ("dimensions", (str, Iterable), "dimensions as the names of columns"),
+    ("closed", (str, Iterable), "closed as a list of rules"),
+    ("allow_empty", (bool, Iterable), "True, False or days written YYYY-MM-DD"),
+    ("expects", (Iterable,), "expects as a list of RowCount, Totals and NoRows"),
+    ("columns", (Mapping, _NONE), "columns as names with their SQL types"),
+)
 _WHOLE_DAYS_ONLY = ("date", "int_yyyymmdd", "iso_text")
 
 
@@ -145,6 +162,7 @@ class Table:
     hours: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         _set(self, "unique_key", _names(self.unique_key, "unique key"))
         _set(self, "dimensions", _names(self.dimensions, "dimension"))
         if self.schema is None and self.database is None:
@@ -153,6 +171,11 @@ class Table:
             raise self._wrong(
                 "has an empty part in its name",
                 "Write it as table, schema.table or database.schema.table",
+            )
+        if self.database is not None and self.schema is None:
+            raise self._wrong(
+                f"names the database {self.database!r} and no schema in it",
+                "Write it as database.schema.table, or give schema= too",
             )
         if self.on_schema_change not in POLICIES:
             raise self._wrong(
@@ -164,11 +187,14 @@ class Table:
                 f"cannot shrink by {self.max_shrink!r}",
                 "Give max_shrink as a share between 0 and 1",
             )
-        if self.source_days is not None and self.source_days < 0:
-            raise self._wrong(
-                f"cannot trust its source for {self.source_days} days",
-                "Give source_days as 0 or more",
-            )
+        if self.source_days is not None:
+            if self.source_days < 0:
+                raise self._wrong(
+                    f"cannot trust its source for {self.source_days} days",
+                    "Give source_days as 0 or more",
+                )
+            # more days than any calendar has: they mean the same as that many
+            _set(self, "source_days", min(self.source_days, _ALL_DAYS))
         if self.source_history not in (None, *HISTORIES):
             raise self._wrong(
                 f"has no history {self.source_history!r}", f"Choose one of {', '.join(HISTORIES)}"
@@ -179,6 +205,14 @@ class Table:
         if self.columns is not None:
             _set(self, "columns", dict(self.columns))
             self._refuse_undeclared(self.columns)
+
+    def _check_types(self) -> None:
+        """Refuse a value that is not what it is meant to be: `"False"` would count as true, and `"30"` as no number."""
+        for name, kinds, wanted in _KINDS_OF:
+            value = getattr(self, name)
+            # True is an int to Python, and no number of days
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                raise self._wrong(f"has {name}={value!r}", f"Give {wanted}")
 
     def _check_expectations(self) -> None:
         _set(self, "source", source_from(self.source))
@@ -233,7 +267,7 @@ class Table:
     @property
     def qualified(self) -> str:
         """The name as a person writes it: `schema.table`. For SQL use the engine, which quotes it."""
-        return ".".join(part for part in (self.database, self.schema, self.name) if part)
+        return ".".join(str(part) for part in (self.database, self.schema, self.name) if part)
 
     def empty_is_right(self, window: Window | None) -> bool:
         """Tell whether no rows at all is a right answer for `window` (None: the whole table)."""
@@ -279,6 +313,10 @@ def _set(owner: Any, name: str, value: object) -> None:
 
 def _names(names: str | Iterable[str], what: str) -> tuple[str, ...]:
     found = (names,) if isinstance(names, str) else tuple(names)
+    if any(not isinstance(name, str) for name in cast("tuple[object, ...]", found)):
+        raise DeclarationError(
+            f"the {what} {list(found)!r} cannot be used", "not all of it is text", "Give names"
+        )
     if len(set(found)) < len(found) or not all(found):
         raise DeclarationError(
             f"the {what} {list(found)!r} cannot be used",

@@ -45,6 +45,9 @@ def test_only_what_may_pass_later_is_tried_again() -> None:
         "https://hooks.slack.com/services/T0/B0/s3cret",
         "https://discord.com/api/webhooks/1/s3cret",
         "slack://T0s3cret/B0/s3cret/#channel",
+        "postgresql://ana: s3cret@host/db",
+        "postgresql://ana:a s3cret@host/db",
+        "postgresql://ana: @s3cret@host/db",
     ],
 )
 def test_a_password_is_never_shown(text: str) -> None:
@@ -66,6 +69,7 @@ def test_a_password_is_never_shown(text: str) -> None:
         "the secret is out",
         "Bearer of news",
         "https://slack.com/help",
+        "postgresql://host:5432/db is away, tell ana@example.org",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

@@ -124,6 +124,21 @@ def test_a_name_with_dots_of_its_own_is_kept_when_the_schema_is_given_apart() ->
             "without 'd'",
         ),
         ({"name": "t", "allow_empty": ["25 May"]}, "not a day"),
+        ({"name": "t", "allow_empty": "2026-05-25"}, "not a day"),
+        ({"name": "t", "allow_empty": 5}, "has allow_empty=5"),
+        ({"name": "t", "source_days": "30"}, "has source_days='30'"),
+        ({"name": "t", "source_days": True}, "has source_days=True"),
+        ({"name": "t", "source_days": 1.5}, "has source_days=1.5"),
+        ({"name": "t", "source_mutable": "False"}, "has source_mutable='False'"),
+        ({"name": "t", "max_shrink": "0.5"}, "has max_shrink='0.5'"),
+        ({"name": "t", "max_shrink": float("nan")}, "cannot shrink by nan"),
+        ({"name": "t", "shrink_floor": "x"}, "has shrink_floor='x'"),
+        ({"name": "t", "unique_key": 5}, "has unique_key=5"),
+        ({"name": "t", "unique_key": [5]}, "not all of it is text"),
+        ({"name": "t", "columns": ["id"]}, "has columns=['id']"),
+        ({"name": "t", "expects": 5}, "has expects=5"),
+        ({"name": "t", "closed": 5}, "has closed=5"),
+        ({"name": "t", "schema": 5}, "has schema=5"),
     ],
 )
 def test_what_cannot_be_right_is_refused_in_a_sentence(wrong: dict[str, Any], said: str) -> None:
@@ -170,3 +185,11 @@ def test_a_slice_is_named_as_dagster_names_it() -> None:
         == "analytics.fct 2026-05-12"
     )
     assert Slice(table).label == "analytics.fct (whole table)"
+
+
+def test_a_source_that_is_kept_for_a_million_days_is_kept_for_ever() -> None:
+    days = Table("t", source_days=1_000_000).source_days
+    assert days is not None
+    assert datetime.now(timezone.utc) - timedelta(days=days) < datetime(
+        200, 1, 1, tzinfo=timezone.utc
+    )

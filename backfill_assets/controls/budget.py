@@ -49,7 +49,13 @@ class Budget:
     def of(cls, given: Mapping[str, Any]) -> Budget:
         """Return the budget in `given` (numbers or texts); raise `DeclarationError` for what cannot be one."""
         names = [field.name for field in fields(cls)]
-        unknown = sorted(set(given) - set(names))
+        if not isinstance(given, Mapping):
+            raise DeclarationError(
+                f"the budget {given!r} cannot be used",
+                "it does not say what it caps",
+                f"Give caps by name, as in {{'rows': 1000000}}, of {', '.join(names)}",
+            )
+        unknown = sorted(set(given) - set(names), key=str)
         if unknown:
             raise _wrong(
                 unknown[0],

@@ -164,6 +164,10 @@ class DuckDBSession(Transactions):
             self.close()
             self.open()
 
+    @property
+    def database(self) -> str:
+        return self._opened.name
+
     def execute(self, sql: str) -> int:
         def run() -> int:
             result = self._open_connection.execute(sql)
@@ -252,12 +256,16 @@ class DuckDBSession(Transactions):
         return datetime.now(timezone.utc)
 
     @property
-    def _open_connection(self) -> duckdb.DuckDBPyConnection:
+    def _opened(self) -> OpenFile:
         if self._file is None:
             raise Unreachable(
                 f"{self._engine.file.name} is closed", "its session has ended", "Open a new session"
             )
-        return self._file.connection
+        return self._file
+
+    @property
+    def _open_connection(self) -> duckdb.DuckDBPyConnection:
+        return self._opened.connection
 
     def _connect(self) -> OpenFile:
         """Connect; a program that takes no turns is waited for too, and the wait for the turn counts with it."""

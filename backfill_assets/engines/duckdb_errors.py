@@ -17,6 +17,8 @@ from backfill_assets.errors import (
 
 # in the operating system's words; a path may hold shorter ones
 _FULL = "No space left on device"
+# the second is what becomes of `mart.csv`, which DuckDB also looks for among the files
+_ABSENT = ("database does not exist", "No files found that match the pattern")
 _AMBIGUOUS = "Ambiguous reference to catalog or schema"
 
 
@@ -61,7 +63,7 @@ def told(error: Exception, path: Path, statement_limit: float) -> BackfillError:
             f"the disk is full ({said})",
             "Free some space, then launch this partition again",
         )
-    nothing_there = isinstance(error, duckdb.IOException) and "database does not exist" in said
+    nothing_there = isinstance(error, duckdb.IOException) and any(map(said.__contains__, _ABSENT))
     if nothing_there or isinstance(error, (duckdb.CatalogException, duckdb.BinderException)):
         return MissingTable(
             f"a statement on {file} names something that is not there",

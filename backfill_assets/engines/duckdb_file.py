@@ -18,7 +18,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-_RESERVED = ("memory", "system", "temp")
+# names that an attached file may not have, or that SQL would take for something else
+_RESERVED = ("information_schema", "main", "memory", "pg_catalog", "system", "temp")
+# a table that is not there yet would otherwise be looked for among the variables of the code that asks, ours included:
+# `time`, `path` or `T` could never be made
+_NO_VARIABLES = ("python_enable_replacements", "false")
 _instances: dict[tuple[object, ...], duckdb.DuckDBPyConnection] = {}
 _guard = threading.Lock()
 
@@ -47,6 +51,7 @@ class OpenFile:
             # as it was opened there: another configuration would be refused
             self.connection = duckdb.connect(str(file), read_only=read_only)
             self.connection.execute("SET TimeZone = 'UTC'")
+            self.connection.execute(f"SET {' = '.join(_NO_VARIABLES)}")
         except BaseException:
             self.connection.close()
             raise
@@ -75,6 +80,11 @@ class OpenFile:
         mode = " (READ_ONLY)" if self._read_only else ""
         self.connection.execute(f"ATTACH '{self._path}' AS {_quoted(self._name)}{mode}")
         self.connection.execute(f"USE {_quoted(self._name)}")
+
+    @property
+    def name(self) -> str:
+        """What DuckDB calls the file."""
+        return self._name
 
     @property
     def is_ours(self) -> bool:
@@ -108,6 +118,7 @@ def _instance(file: Path, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnect
     import duckdb
 
     config = {"temp_directory": f"{file}.tmp", "threads": "1", **settings}
+    config |= [_NO_VARIABLES]
     key = (os.getpid(), str(file.absolute()), *sorted(config.items()))
     with _guard:
         if key not in _instances:

@@ -80,7 +80,9 @@ class PostgresEngine:
     def __init__(self, url: str) -> None:
         self.shown = without_secrets(url)
         self.spelling = SPELLING
+        url = url.strip()
         head, _, query = url.partition("?")
+        _refuse_broken_address(url, head)
         options = dict(_OPTIONS)
         theirs: list[str] = []
         for pair in query.split("&") if query else ():
@@ -93,7 +95,6 @@ class PostgresEngine:
         self.wait_seconds = self._seconds("lock_wait", options["lock_wait"])
         limit = options["statement_timeout"]
         self.statement_limit = None if limit is None else self._seconds("statement_timeout", limit)
-        self._refuse_broken_address(head)
 
     def _seconds(self, name: str, value: str | None) -> float:
         with contextlib.suppress(TypeError, ValueError):
@@ -104,18 +105,6 @@ class PostgresEngine:
             f"{name}={value!r} is no number of seconds",
             f"Write for example {name}=600",
         )
-
-    def _refuse_broken_address(self, address: str) -> None:
-        """Refuse what libpq would read as a port: it would show a part of the password in its message."""
-        hosts = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
-        ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host]
-        if any(port and not port.isdigit() and not port.endswith("]") for port in ports):
-            raise DeclarationError(
-                "the warehouse URL cannot be used",
-                "what stands behind the host is no port",
-                "Write postgresql://user:password@host:5432/database, with / ? # and @ in a password"
-                " percent-encoded (%2F %3F %23 %40)",
-            )
 
     @property
     def place(self) -> str:
@@ -192,6 +181,10 @@ class PostgresSession(Transactions):
 
     def breathe(self) -> None:
         """Do nothing: an idle connection keeps nobody out."""
+
+    @property
+    def database(self) -> str:
+        return self._open_connection.info.dbname
 
     def execute(self, sql: str) -> int:
         with self._guarded():
@@ -375,6 +368,27 @@ class PostgresSession(Transactions):
             ours = told(error)
             self._doomed = self._doomed or ours
             raise ours from shown_cause(error)
+
+
+def _refuse_broken_address(url: str, head: str) -> None:
+    """Refuse what libpq would split elsewhere than its author meant: its message would show a part of the password."""
+    authority, _, database = head.partition("://")[2].partition("/")
+    hosts = authority.rpartition("@")[2]
+    ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host]
+    why = None
+    if any(port and not port.isdigit() and not port.endswith("]") for port in ports):
+        why = "what stands behind the host is no port"
+    elif authority.count("@") > 1 or "@" in database:
+        why = "it has an @ too many, and nobody can tell where the host begins"
+    elif any(letter.isspace() for letter in url):
+        why = "it has a space in it"
+    if why is not None:
+        raise DeclarationError(
+            "the warehouse URL cannot be used",
+            why,
+            "Write postgresql://user:password@host:5432/database, with / ? # @ and spaces in a password"
+            " percent-encoded (%2F %3F %23 %40 %20)",
+        )
 
 
 def _driver() -> Any:

@@ -83,6 +83,11 @@ class Session(Protocol):
     @property
     def spelling(self) -> Spelling: ...
 
+    @property
+    def database(self) -> str:
+        """What the warehouse calls the database that is open: with it or without, a table's name means the same."""
+        ...
+
     def execute(self, sql: str) -> int:
         """Run one statement and return the number of rows it touched (-1 where none is told)."""
         ...

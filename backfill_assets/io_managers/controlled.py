@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from pydantic import Field
 
 from backfill_assets.controls.budget import Budget, within_budget
 from backfill_assets.controls.family import Family, root_backfill
-from backfill_assets.controls.gate import Control, Gate, Hold
+from backfill_assets.controls.gate import Control, Gate
 from backfill_assets.controls.held import marking_held
 from backfill_assets.controls.lanes import BACKFILL, lane_by_tags
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
@@ -19,9 +20,10 @@ from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
 from backfill_assets.controls.tables import tables_in
 from backfill_assets.engines import Report
+from backfill_assets.io_managers.computing import Computed
 from backfill_assets.io_managers.declaration import plain
 from backfill_assets.io_managers.partitions import Target
-from backfill_assets.io_managers.run_context import step_of
+from backfill_assets.io_managers.run_context import refuse_wrong_tags, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.settings import Settings
 from backfill_assets.slice import Slice
@@ -83,9 +85,14 @@ class Controls(dg.Config):
 def before_anything(
     controls: Controls, run: dg.DagsterRun | None, instance: Any, say: Report
 ) -> None:
-    """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet."""
+    """Wait for, or refuse, a paused backfill before its asset computes; only its tags are known yet.
+
+    Tags that cannot be right are refused here too, and not when a frame has been made for nothing.
+    """
     if run is None or instance is None:
         return
+    refuse_wrong_tags(instance, run.tags, run.run_config)
+    Budget.of_tags(run.tags)
     if lane_by_tags(run.tags, controls.live_days) == "backfill":
         tables = [
             *(key.to_user_string() for key in run.asset_selection or ()),
@@ -98,7 +105,10 @@ def before_anything(
 
 
 class RunGate:
-    """The gate of one output: `wait` before a slice is computed, `ask` before it is written."""
+    """The gate of one output: `let_in` before a slice is computed, `ask` before it is written.
+
+    Both ask every control, so that nothing is computed that would be refused.
+    """
 
     def __init__(
         self,
@@ -109,43 +119,60 @@ class RunGate:
         audit: AuditTable,
         sessions: Sessions,
     ) -> None:
-        step = step_of(context)
-        names = [target.table.qualified, *([target.asset] if target.asset else [])]
-        asked: list[Control] = [
-            _reason(controls, run, audit, sessions),
-            retention(run, datetime.now(timezone.utc)),
-        ]
-        hold: Hold = _nothing
-        at_start: Hold = _nothing
-        if step is not None and run.lane == "backfill":
-            backfills = (run.backfill_id, root_backfill(step.dagster_run.tags))
-            paused, began = Paused(step.instance, names, *backfills), run.source_read_at
-            hold = paused.why
-            at_start = hold if began is None else lambda: paused.why_before(began)
-            given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
-            by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
-            family = Family.of(step.dagster_run, run.backfill_id)
-            asked.append(within_budget(step.instance, family, given, by_table, sessions.get, audit))
-        self._step, self._names = step, names
-        self._gate = Gate(
-            hold,
-            at_start,
-            tuple(asked),
-            controls.hold_seconds,
-            context.log.info,
-            before_waiting=sessions.release,
-            notes=lambda: forgotten_pauses(step.instance) if step is not None else "",
-        )
+        self._step, self._sessions = step_of(context), sessions
+        self._names = [target.table.qualified, *([target.asset] if target.asset else [])]
+        self._paused = self._paused_for(run)
+        self._since: datetime | None = None
+        loaded = _Loaded(target.slices, audit, sessions)
+        always: list[Control] = [retention(run, datetime.now(timezone.utc))]
+        always += _budgets(controls, context, run, audit, sessions)
 
-    def wait(self, slice_: Slice) -> None:
-        """Return when nothing holds the run; raise `Held` when something still does after the wait."""
-        with self._marking():
-            self._gate.wait(slice_.label)
+        def gate(was_loaded: Callable[[Slice], bool]) -> Gate:
+            return Gate(
+                self._hold,
+                self._hold_begun,
+                (_reason(controls, run, was_loaded), *always),
+                controls.hold_seconds,
+                context.log.info,
+                before_waiting=sessions.release,
+                notes=self._notes,
+            )
 
-    def ask(self, slice_: Slice, *, under_way: bool) -> None:
-        """Return when the slice may be rewritten; raise `Refused` in words when it may not."""
+        self._early = gate(loaded.has)
+        self._gate = gate(lambda slice_: audit.was_loaded(sessions.get(), slice_))
+
+    def holds(self) -> bool:
+        """Tell whether a pause is on."""
+        return self._hold() is not None
+
+    def let_in(self, slice_: Slice) -> None:
+        """Return when the slice may be computed; raise `Held` or `Refused` in words when it may not."""
         with self._marking():
-            self._gate.ask(slice_, under_way=under_way)
+            self._early.ask(slice_)
+        self._sessions.release()  # the asset's code runs next, and may open the warehouse itself
+
+    def ask(self, computed: Computed) -> None:
+        """Return when the slice may be rewritten; raise `Held` or `Refused` in words when it may not."""
+        self._since = computed.since
+        with self._marking():
+            self._gate.ask(computed.slice, under_way=computed.begun)
+
+    def _paused_for(self, run: Run) -> Paused | None:
+        if self._step is None or run.lane != "backfill":
+            return None
+        backfills = (run.backfill_id, root_backfill(self._step.dagster_run.tags))
+        return Paused(self._step.instance, self._names, *backfills)
+
+    def _hold(self) -> str | None:
+        return self._paused.why() if self._paused is not None else None
+
+    def _hold_begun(self) -> str | None:
+        if self._paused is None or self._since is None:
+            return None
+        return self._paused.why_before(self._since)
+
+    def _notes(self) -> str:
+        return forgotten_pauses(self._step.instance) if self._step is not None else ""
 
     def _marking(self) -> contextlib.AbstractContextManager[None]:
         if self._step is None:
@@ -153,17 +180,39 @@ class RunGate:
         return marking_held(self._step.instance, self._step.dagster_run, self._names)
 
 
-def _nothing() -> None:
-    return None
+class _Loaded:
+    """Which slices of an output were loaded before it began: asked once, since opening the warehouse costs much."""
+
+    def __init__(self, slices: Sequence[Slice], audit: AuditTable, sessions: Sessions) -> None:
+        self._slices, self._audit, self._sessions = slices, audit, sessions
+        self._found: frozenset[Slice] | None = None
+
+    def has(self, slice_: Slice) -> bool:
+        if self._found is None:
+            told = self._audit.were_loaded(self._sessions.get(), self._slices)
+            self._found = frozenset(s for s, was in zip(self._slices, told, strict=True) if was)
+        return slice_ in self._found
 
 
-def _reason(controls: Controls, run: Run, audit: AuditTable, sessions: Sessions) -> Control:
+def _budgets(
+    controls: Controls,
+    context: dg.OutputContext,
+    run: Run,
+    audit: AuditTable,
+    sessions: Sessions,
+) -> list[Control]:
+    step = step_of(context)
+    by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
+    if step is None or run.lane != "backfill":
+        return []
+    given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
+    family = Family.of(step.dagster_run, run.backfill_id)
+    return [within_budget(step.instance, family, given, by_table, sessions.get, audit)]
+
+
+def _reason(controls: Controls, run: Run, was_loaded: Callable[[Slice], bool]) -> Control:
     def why(slice_: Slice) -> str | None:
-        return missing_reason(
-            controls.require_reason,
-            run.lane,
-            run.reason,
-            lambda: audit.was_loaded(sessions.get(), slice_),
-        )
+        demand = controls.require_reason
+        return missing_reason(demand, run.lane, run.reason, lambda: was_loaded(slice_))
 
     return why

@@ -11,9 +11,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date
 from typing import Any, Literal, cast
 
+from backfill_assets.controls.breaker import failures_before_pause
+from backfill_assets.controls.budget import Budget
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import as_plain
 from backfill_assets.table import SliceColumn, SliceKind, Table
@@ -115,9 +116,10 @@ def declared_table(
     """Return the table that an asset's metadata declares; `DeclarationError` says what is wrong with it."""
     _refuse_misspelled(metadata, name)
     late_rows_of(metadata, name)
+    # asked for in a backfill's course, or at its first failure: what is wrong with them is told now
+    Budget.of(plain(metadata.get("budget")) or {})
+    failures_before_pause(plain(metadata.get("on_failure", "pause")))
     options: dict[str, Any] = {key: plain(metadata[key]) for key in _OPTIONS if key in metadata}
-    if "allow_empty" in options and not isinstance(options["allow_empty"], bool):
-        options["allow_empty"] = frozenset(cast("list[date]", options["allow_empty"]))
     return Table(
         name=str(plain(metadata.get("table", name))),
         schema=schema,

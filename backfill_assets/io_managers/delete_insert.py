@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
@@ -12,8 +10,7 @@ from pydantic import Field, PrivateAttr
 from backfill_assets.controls.lanes import lane_by_tags
 from backfill_assets.engines import Engine, Report, open_engine
 from backfill_assets.engines.doors import must_be_one, must_be_one_inside
-from backfill_assets.errors import BadRows
-from backfill_assets.io_managers.computing import Computed, adapted, batches
+from backfill_assets.io_managers.computing import adapted, batches
 from backfill_assets.io_managers.controlled import (
     ONE_DOOR,
     Controls,
@@ -23,21 +20,16 @@ from backfill_assets.io_managers.controlled import (
 )
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.loading import load as load_upstream
-from backfill_assets.io_managers.partitions import Target, target_of
-from backfill_assets.io_managers.reporting import (
-    Progress,
-    as_failure,
-    closing_failed,
-    keep,
-    stopped,
-    tell,
-)
-from backfill_assets.io_managers.resuming import left_over
-from backfill_assets.io_managers.run_context import run_of, step_of
+from backfill_assets.io_managers.output import Output
+from backfill_assets.io_managers.partitions import target_of
+from backfill_assets.io_managers.reading import read_once
+from backfill_assets.io_managers.reporting import as_failure, tell
+from backfill_assets.io_managers.resuming import written_before
+from backfill_assets.io_managers.run_context import ended_of_run, run_of, step_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import PerSlice
 from backfill_assets.settings import is_set, settings, variable
-from backfill_assets.writing import AuditTable, Load, rewrite
+from backfill_assets.writing import AuditTable, Run
 from backfill_assets.writing.run import Lane
 
 
@@ -117,64 +109,36 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
         with as_failure():
             run = run_of(context, self.controls.live_days)
             rows = adapted(obj, _named(context))
-            engine, audit = self.engine_of(run.lane), AuditTable(schema=self.audit_schema)
-            with Sessions(engine, f"run {run.run_id[:8]}", context.log.info) as sessions:
-                target = target_of(
-                    context,
-                    context.definition_metadata or {},
-                    self.schema_,
-                    lambda table, column: kind_of(sessions.get(), table, column, rows),
-                )
-                left = left_over(step_of(context), target, audit, sessions)
-                if len(left) < len(target.slices):
-                    context.log.info(
-                        f"{len(target.slices) - len(left)} partitions were committed before this run took over;"
-                        f" {len(left)} are left."
-                    )
-                if isinstance(rows, PerSlice):
-                    sessions.release()  # the asset's code runs next, and may open the warehouse itself
-                if run.lane == "backfill" and not self.lane_url:
-                    say_once(context.log.info, ONE_DOOR)
-                gate = RunGate(self.controls, context, target, run, audit, sessions)
-                parts = batches(target.slices, left, rows, run, gate.wait)
-                self._write(
-                    context, sessions, dataclasses.replace(target, slices=left), parts, gate, audit
-                )
+            if run.lane == "backfill" and not self.lane_url:
+                say_once(context.log.info, ONE_DOOR)
+            who = f"run {run.run_id[:8]}"
+            with Sessions(self.engine_of(run.lane), who, context.log.info) as sessions:
+                self._replace(context, rows, run, sessions)
 
-    def _write(
-        self,
-        context: dg.OutputContext,
-        sessions: Sessions,
-        target: Target,
-        parts: Iterator[list[Computed]],
-        gate: RunGate,
-        audit: AuditTable,
-    ) -> None:
-        done: list[Load] = []
-        progress = Progress(context.log.info, len(target.slices))
-        try:
-            for batch in parts:
-                for computed in batch:
-                    gate.ask(computed.slice, under_way=not done)
-                    session = sessions.get()
-                    if done:
-                        session.breathe()
-                    done.append(
-                        rewrite(session, computed.slice, computed.rows, computed.run, audit)
-                    )
-                    progress.after(done)
-                sessions.release()  # for the same reason
-        except BaseException as error:  # a run that is terminated keeps its days too
-            if done and len(done) == len(target.slices) and isinstance(error, Exception):
-                keep(context, target, done, sessions.spelling)
-                raise closing_failed(target, error) from error
-            if len(target.slices) <= 1 or (not done and isinstance(error, BadRows)):
-                raise  # the sentence says it all, and for a stray row that no day was begun
-            keep(context, target, done, sessions.spelling)
-            if not isinstance(error, Exception):
-                raise
-            raise stopped(target, len(done), error) from error
-        tell(context, target, done, sessions.spelling)
+    def _replace(self, context: dg.OutputContext, rows: Any, run: Run, sessions: Sessions) -> None:
+        """Replace the slices that the output is about, apart from those that a run before this one has."""
+        audit, metadata = AuditTable(schema=self.audit_schema), context.definition_metadata or {}
+        target = target_of(
+            context,
+            metadata,
+            self.schema_,
+            lambda table, column: kind_of(sessions.get(), table, column, rows),
+        )
+        before = written_before(step_of(context), target, audit, sessions)
+        left = [slice_ for slice_ in target.slices if slice_.name not in before]
+        if len(left) < len(target.slices):
+            context.log.info(
+                f"{len(target.slices) - len(left)} partitions were committed before this run took over;"
+                f" {len(left)} are left."
+            )
+        if isinstance(rows, PerSlice):
+            sessions.release()  # the asset's code runs next, and may open the warehouse itself
+        gate = RunGate(self.controls, context, target, run, audit, sessions)
+        read_at = read_once(step_of(context), rows, run)
+        parts = batches(target.slices, left, rows, run, gate, read_at)
+        done = Output(context, left, sessions, gate, audit).write(parts)
+        loads = {**before, **{load.partition_key: load for load in done}}
+        tell(context, target, loads, sessions.spelling)
 
     def load_input(self, context: dg.InputContext) -> Any:
         """Return the upstream partitions: pandas by default, Arrow or a `Relation` where annotated so."""
@@ -193,8 +157,9 @@ def _say_of(context: dg.InitResourceContext) -> Report:
 
 
 def _lane_of_reader(context: dg.InputContext, live_days: int) -> Lane:
+    """Return the lane of the run that reads, which is the one that it writes in."""
     try:
-        tags = context.step_context.dagster_run.tags
+        step = context.step_context
     except Exception:  # loaded by hand, outside a run
         return "live"
-    return lane_by_tags(tags, live_days)
+    return lane_by_tags(step.dagster_run.tags, live_days, ended_of_run(step))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
@@ -53,19 +53,25 @@ class Progress:
             )
 
 
-def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:
-    """Put counts, audit id and the query to see the rows on the materialization of each partition."""
+def tell(
+    context: dg.OutputContext, target: Target, loads: Mapping[str, Load], spelling: Spelling
+) -> None:
+    """Put counts, audit id and the query to see the rows on the materialization of each partition.
+
+    Dagster records every partition of the run, so those that a run before this one wrote are told of too.
+    """
     step = step_of(context)
-    if not done:
+    told = [(slice_, loads[slice_.name]) for slice_ in target.slices if slice_.name in loads]
+    if not told:
         return
     if (
         step is None
         or not target.partitioned
-        or (len(done) == 1 and len(context.asset_partition_keys) == 1)
+        or (len(told) == 1 and len(context.asset_partition_keys) == 1)
     ):
-        context.add_output_metadata(_metadata(target.slices[0], done[0], spelling))
+        context.add_output_metadata(_metadata(*told[0], spelling))
         return
-    for slice_, load in zip(target.slices, done, strict=True):
+    for slice_, load in told:
         step.add_asset_metadata(
             _metadata(slice_, load, spelling),
             asset_key=context.asset_key,
@@ -73,14 +79,19 @@ def tell(context: dg.OutputContext, target: Target, done: list[Load], spelling: 
         )
 
 
-def keep(context: dg.OutputContext, target: Target, done: list[Load], spelling: Spelling) -> None:
-    """Before a run fails: let Dagster know the partitions that are committed, so that a resume leaves them out.
+def keep(
+    context: dg.OutputContext,
+    slices: Sequence[Slice],
+    done: Sequence[Load],
+    spelling: Spelling,
+) -> None:
+    """Before a run fails: let Dagster know those of `slices` that are committed, so that a resume leaves them out.
 
     On success Dagster records every partition itself, so this is only for the way out.
     """
     step = step_of(context)
     backfill = step.get_tag(BACKFILL) if step is not None else None
-    for slice_, load in zip(target.slices, done, strict=False):
+    for slice_, load in zip(slices, done, strict=False):
         context.log_event(
             dg.AssetMaterialization(
                 asset_key=context.asset_key,
@@ -91,9 +102,9 @@ def keep(context: dg.OutputContext, target: Target, done: list[Load], spelling: 
         )
 
 
-def stopped(target: Target, at: int, error: Exception) -> BackfillError:
+def stopped(slices: Sequence[Slice], at: int, error: Exception) -> BackfillError:
     """Return the error of a run over several partitions that stopped at the one with number `at`."""
-    slice_, last, total = target.slices[at], target.slices[-1], len(target.slices)
+    slice_, last, total = slices[at], slices[-1], len(slices)
     why, do = (
         (error.why, error.do)
         if isinstance(error, BackfillError)
@@ -109,12 +120,12 @@ def stopped(target: Target, at: int, error: Exception) -> BackfillError:
     )
 
 
-def closing_failed(target: Target, error: Exception) -> BackfillError:
+def closing_failed(last: Slice, error: Exception) -> BackfillError:
     """Return the error of a run whose every slice is committed, and that failed after the last of them."""
     why = error.why if isinstance(error, BackfillError) else f"{type(error).__name__}: {error}"
     kind = OutcomeUnknown if isinstance(error, OutcomeUnknown) else WarehouseError
     return kind(
-        f"{target.slices[-1].label} is committed, like every slice of this run, and what came after it failed",
+        f"{last.label} is committed, like every slice of this run, and what came after it failed",
         why,
         "Look at the warehouse; running it again does no harm",
     )
@@ -127,6 +138,7 @@ def _metadata(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
         "rows_after": load.rows_after,
         "seconds": load.seconds,
         "audit_id": load.audit_id,
+        "written_by_run": load.run_id,
         "checksum": load.checksum,
         "Query": dg.MetadataValue.md(
             f"```sql\nSELECT * FROM {qualified(spelling, slice_.table)} WHERE {predicate(spelling, slice_)}\n```"

@@ -6,18 +6,18 @@ from typing import Any
 
 from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.sessions import Sessions
-from backfill_assets.slice import Slice
-from backfill_assets.writing import AuditTable
+from backfill_assets.writing import AuditTable, Load
 
 _FROM_FAILURE = "dagster/is_resume_retry"
 
 
-def left_over(step: Any, target: Target, audit: AuditTable, sessions: Sessions) -> list[Slice]:
-    """Return the slices to write: all of them, except where this run takes up what others of its chain have begun."""
+def written_before(
+    step: Any, target: Target, audit: AuditTable, sessions: Sessions
+) -> dict[str, Load]:
+    """Return by name the slices that are done already: those that others of the chain that this run takes up committed."""
     if step is None or step.dagster_run.tags.get(_FROM_FAILURE) != "true":
-        return target.slices
-    written = audit.written_by(sessions.get(), _ancestors(step), target.table)
-    return [slice_ for slice_ in target.slices if slice_.name not in written]
+        return {}
+    return audit.written_by(sessions.get(), _ancestors(step), target.table)
 
 
 def _ancestors(step: Any) -> list[str]:

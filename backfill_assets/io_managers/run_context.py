@@ -46,7 +46,7 @@ def run_of(context: dg.OutputContext, live_days: int) -> Run:
         launched_by=_launched_by(step, tags),
         code_version=spec.code_version if spec is not None else None,
         source_read_at=_step_started(step) if step is not None else None,
-        allows=frozenset(part.strip() for part in tags.get("allow", "").split(",") if part.strip()),
+        allows=_allows(tags),
         detail=detail,
     )
 
@@ -55,6 +55,19 @@ def _lane_of(step, tags: Mapping[str, str], live_days: int, ended: datetime | No
     if step is None:
         return lane_by_tags(tags, live_days, ended)
     return lane_under_way(step.instance, step.dagster_run, live_days, ended)
+
+
+def refuse_wrong_tags(
+    instance: dg.DagsterInstance, tags: Mapping[str, str], run_config: Mapping[str, Any]
+) -> None:
+    """Raise for a strategy or an allowance that `run_of` would refuse once the rows are made."""
+    _strategy(tags)
+    if allows := _allows(tags):
+        Run("a run", allows=allows, reason=reason_of(instance, tags, run_config))
+
+
+def _allows(tags: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(part.strip() for part in tags.get("allow", "").split(",") if part.strip())
 
 
 def _launched_by(step, tags: Mapping[str, str]) -> str | None:
@@ -89,6 +102,14 @@ def _ended(context: dg.OutputContext) -> datetime | None:
     try:
         return oldest_end(context.asset_partitions_def, context.asset_partition_keys)
     except Exception:  # no partitions, or such as do not exist, which is told by name later on
+        return None
+
+
+def ended_of_run(step: Any) -> datetime | None:
+    """Return the end of the oldest partition that the run itself is about; None where that is not known."""
+    try:
+        return oldest_end(step.run_partitions_def, [step.partition_key_range.start])
+    except Exception:  # no partitions, or such as do not exist
         return None
 
 

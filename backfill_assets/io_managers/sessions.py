@@ -31,6 +31,10 @@ class Sessions:
             )
         return self._session
 
+    def get_open(self) -> Session | None:
+        """Return the session if it is open."""
+        return self._session
+
     def release(self) -> None:
         """Close the session, so that code which is not ours may open the warehouse itself."""
         self._session = None

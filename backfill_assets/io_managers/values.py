@@ -15,6 +15,8 @@ class PerSlice:
 
     A run over a month then holds one day in memory, reads each day's source when its turn comes, and can stop
     between two days. `slice_.window.start` and `.end` are aware and UTC.
+    Read the source inside the function: inputs and frames that it takes from around it count as read when the step
+    began, and a slice that another run has written since is then refused.
     """
 
     compute: Callable[[Slice], Any]

@@ -106,7 +106,7 @@ def _written(
     try:
         with engine.session(who="a resume", read_only=True) as session:
             return {
-                key: audit.written_by(session, runs, table, backfills)
+                key: frozenset(audit.written_by(session, runs, table, backfills))
                 for key, table in tables.items()
             }
     except MissingTable:

@@ -1,27 +1,26 @@
 """The job `preview_backfill`: which partitions, what is there, what would come, what would be refused, how long."""
 
+from collections.abc import Collection
 from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.partitions.context import partition_loading_context
 from pydantic import Field
 
-from backfill_assets.controls.gate import Control
-from backfill_assets.controls.lanes import RANGE, lane_of
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
 from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
-from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.operations.location import asset_named
-from backfill_assets.operations.previewing import Loads, Preview, key_of, newest_loads, preview
+from backfill_assets.operations.previewing import Asked, Preview, newest_loads, preview
 from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.source_rows import select_of
-from backfill_assets.partition_keys import oldest_end
 from backfill_assets.slice import Slice
+from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Run
 
 _SHOWN = 1000
@@ -82,49 +81,54 @@ def previewed(
         raise _cannot(
             config, f"asset {key.to_user_string()} has no partitions", "Name one that has"
         )
-    keys = keys_between(definition, config.first, config.last, _what(config))
-    select = select_of(asset)
-    engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
-    try:
-        with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
-            target = target_for(
-                manager, key, asset, keys, lambda t, c: kind_of(session, t, c, select)
-            )
-            loads = newest_loads(session, audit, target.table, target.slices)
-            asked = _controls(context, manager, key, definition, keys, target, config, loads)
-            return preview(session, target.table, target.slices, select, asked, loads, audit)
-    except MissingTable as error:
-        raise _cannot(config, error.why, "Load its source first") from error
+    with partition_loading_context(dynamic_partitions_store=context.instance):
+        keys = keys_between(definition, config.first, config.last, _what(config), context.instance)
+        try:
+            return _looked_at(context, manager, key, asset, keys, config)
+        except MissingTable as error:
+            raise _cannot(config, error.why, "Load its source first") from error
 
 
-def _controls(
+def _looked_at(
     context: dg.OpExecutionContext,
     manager: DeleteInsertIOManager,
     key: dg.AssetKey,
-    definition: Any,
+    asset: dg.AssetsDefinition,
     keys: list[str],
-    target: Target,
     config: PreviewConfig,
-    loads: Loads,
-) -> list[Control]:
-    """Return the controls that such a backfill would meet at each slice."""
-    now = datetime.now(timezone.utc)
-    edges = {RANGE[0]: keys[0], RANGE[1]: keys[-1]}
-    lane = lane_of(
-        edges, oldest_end(definition, keys), now=now, live_days=manager.controls.live_days
-    ).lane
-    paused = Paused(context.instance, [target.table.qualified, key.to_user_string()], None)
-    run = Run("preview", lane=lane, reason=config.reason or None)
+) -> Preview:
+    select = select_of(asset)
+    # a preview is of a backfill, however recent its partitions
+    engine, audit = manager.engine_of("backfill"), AuditTable(schema=manager.audit_schema)
+    with engine.session(who="a preview", read_only=True, report=context.log.info) as session:
+        target = target_for(
+            manager, key, asset, keys, lambda t, column: kind_of(session, t, column, select)
+        )
+        table, slices = target.table, target.slices
+        told = audit.were_loaded(session, slices)
+        loaded = {slice_.name for slice_, was in zip(slices, told, strict=True) if was}
+        asked = _asked(context, manager, key, table, config, loaded)
+        loads = newest_loads(session, audit, table, slices)
+        return preview(session, table, slices, select, asked, loads, audit)
+
+
+def _asked(
+    context: dg.OpExecutionContext,
+    manager: DeleteInsertIOManager,
+    key: dg.AssetKey,
+    table: Table,
+    config: PreviewConfig,
+    loaded: Collection[str],
+) -> Asked:
+    """Return the controls that such a backfill would meet at each slice; a new one has spent nothing yet."""
+    run = Run("preview", lane="backfill", reason=config.reason.strip() or None)
+    paused = Paused(context.instance, [table.qualified, key.to_user_string()], None)
 
     def reason(slice_: Slice) -> str | None:
-        return missing_reason(
-            manager.controls.require_reason, lane, run.reason, lambda: key_of(slice_) in loads
-        )
+        demand = manager.controls.require_reason
+        return missing_reason(demand, run.lane, run.reason, lambda: slice_.name in loaded)
 
-    def pause(_: Slice) -> str | None:
-        return paused.why() if lane == "backfill" else None
-
-    return [reason, pause, retention(run, now)]
+    return Asked([reason, retention(run, datetime.now(timezone.utc))], [lambda _: paused.why()])
 
 
 def _cannot(config: PreviewConfig, why: str, do: str) -> DeclarationError:
@@ -140,8 +144,8 @@ def _summary(found: Preview, config: PreviewConfig) -> str:
     source = sum(line.source_rows or 0 for line in found.lines)
     return (
         f"{found.table}, {config.first} to {config.last}, both included: {len(found.lines)} partitions, of which"
-        f" {found.counted('first load')} first loads, {found.counted('rewrite')} rewrites and"
-        f" {found.counted('refused')} refusals{takes}. Rows now {sum(line.rows for line in found.lines)},"
+        f" {found.counted('first load')} first loads and {found.counted('rewrite')} rewrites{takes}; as things are,"
+        f" {found.counted('refused')} would be refused and {found.counted('held')} held. Rows now {sum(line.rows for line in found.lines)},"
         f" rows in the source {source if any(line.source_rows is not None for line in found.lines) else 'not known'}."
         f" Nothing was written."
     )
@@ -156,6 +160,7 @@ def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
         "last_loaded",
         "by",
         "why",
+        "would_be",
         "verdict",
     )
     records = [
@@ -169,6 +174,7 @@ def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
         "first_loads": found.counted("first load"),
         "rewrites": found.counted("rewrite"),
         "refusals": found.counted("refused"),
+        "held": found.counted("held"),
         "gaps": dg.MetadataValue.md(", ".join(found.gaps[:200]) or "none"),
         "expected_seconds": found.seconds
         if found.seconds is not None

@@ -13,14 +13,22 @@ from backfill_assets.checks.facts import Loads, key_of, newest_loads
 from backfill_assets.controls.gate import Control, refusals
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import listed, qualified
-from backfill_assets.operations.source_rows import rows_of_select
+from backfill_assets.operations.foreseeing import coming, foreseen
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
 
-__all__ = ["Line", "Loads", "Preview", "key_of", "newest_loads", "preview"]
+__all__ = ["Asked", "Line", "Loads", "Preview", "key_of", "newest_loads", "preview"]
 
 _HISTORY = 200
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The controls that such a backfill would meet: what refuses a slice, and what only holds it for a while."""
+
+    refusing: Sequence[Control] = ()
+    holding: Sequence[Control] = ()
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class Line:
     """One partition: what is there, what would come, who wrote it last, and what would become of the attempt.
 
     `source_rows` is None where the asset is no `Select`; `duplicates` counts key values that are there more than once.
+    `would_be` is `first load` or `rewrite`, once nothing stands in its way; `verdict` is the same, or `refused: ...` or
+    `held: ...` as things are. `spoilt`: it is what would come that is refused, and no reason given would help.
     """
 
     partition: str
@@ -37,7 +47,9 @@ class Line:
     last_loaded: str | None
     by: str | None
     why: str | None
+    would_be: str
     verdict: str
+    spoilt: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,9 +61,11 @@ class Preview:
     seconds: float | None
     cost: float | None
 
-    def counted(self, verdict: str) -> int:
-        """Return how many partitions have a verdict that begins so."""
-        return sum(line.verdict.startswith(verdict) for line in self.lines)
+    def counted(self, what: str) -> int:
+        """Return how many partitions would be that (`first load`, `rewrite`), or are `refused` or `held` as things are."""
+        if what in ("refused", "held"):
+            return sum(line.verdict.startswith(what) for line in self.lines)
+        return sum(line.would_be == what for line in self.lines)
 
     @property
     def gaps(self) -> list[str]:
@@ -71,36 +85,70 @@ def preview(
     table: Table,
     slices: Sequence[Slice],
     select: Select | None,
-    controls: Sequence[Control],
+    asked: Asked,
     loads: Loads,
     audit: AuditTable,
 ) -> Preview:
     """Return what rewriting `slices` would do; nothing is written. `loads` are those of `newest_loads`."""
-    spelling, buckets = session.spelling, Buckets.of(slices)
-    relation = qualified(spelling, table)
+    relation, buckets = qualified(session.spelling, table), Buckets.of(slices)
     there = session.columns_of(relation) is not None
     rows = _counts(session, buckets, relation) if there else [0] * len(slices)
-    source = rows_of_select(session, table, slices, select) if select else None
+    source = coming(session, slices, select) if select else None
+    spoilt = foreseen(session, slices, rows, source, audit) if source else [[] for _ in slices]
     twice = _duplicates(session, buckets, table, relation) if there and table.unique_key else None
-    lines = [
-        Line(
-            partition=slice_.name,
-            rows=rows[number],
-            source_rows=source[number] if source is not None else None,
-            duplicates=twice[number] if twice is not None else None,
-            last_loaded=_when(load),
-            by=load.launched_by if load else None,
-            why=load.reason if load else None,
-            verdict=_verdict(refusals(controls, slice_), rows[number], load),
+    lines = tuple(
+        _line(
+            slice_,
+            loads.get(key_of(slice_)),
+            rows[place],
+            source[place].rows if source else None,
+            twice[place] if twice is not None else None,
+            asked,
+            spoilt[place],
         )
-        for number, slice_ in enumerate(slices)
-        for load in [loads.get(key_of(slice_))]
-    ]
+        for place, slice_ in enumerate(slices)
+    )
+    return Preview(table.qualified, lines, *_expected(session, table, audit, lines))
+
+
+def _line(
+    slice_: Slice,
+    load: Load | None,
+    rows: int,
+    source_rows: int | None,
+    twice: int | None,
+    asked: Asked,
+    spoilt: list[str],
+) -> Line:
+    would_be = "rewrite" if rows or load else "first load"
+    refused = [*refusals(asked.refusing, slice_), *spoilt]
+    held = refusals(asked.holding, slice_)
+    verdict = would_be
+    if refused:
+        verdict = "refused: " + " | ".join([*refused, *held])
+    elif held:
+        verdict = "held: " + " | ".join(held)
+    return Line(
+        partition=slice_.name,
+        rows=rows,
+        source_rows=source_rows,
+        duplicates=twice,
+        last_loaded=_when(load),
+        by=load.launched_by if load else None,
+        why=load.reason if load else None,
+        would_be=would_be,
+        verdict=verdict,
+        spoilt=bool(spoilt),
+    )
+
+
+def _expected(
+    session: Session, table: Table, audit: AuditTable, lines: Sequence[Line]
+) -> tuple[float | None, float | None]:
+    """Return seconds and cost of those whose rows are good: a reason can be given, and a pause ends."""
     seconds, cost = audit.usual(session, table, _HISTORY)
-    wanted = sum(not line.verdict.startswith("refused") for line in lines)
-    return Preview(
-        table.qualified,
-        tuple(lines),
+    wanted = sum(not line.spoilt for line in lines)
+    return (
         None if seconds is None else round(statistics.median(seconds) * wanted, 3),
         None if not cost else round(statistics.median(cost) * wanted, 6),
     )
@@ -120,12 +168,6 @@ def _duplicates(session: Session, buckets: Buckets, table: Table, relation: str)
         f" GROUP BY {columns} HAVING count(*) > 1) AS twice"
     )
     return _counts(session, buckets, twice)
-
-
-def _verdict(refused: list[str], rows: int, load: Load | None) -> str:
-    if refused:
-        return "refused: " + " | ".join(refused)
-    return "rewrite" if rows or load else "first load"
 
 
 def _when(load: Load | None) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -237,7 +238,7 @@ class AuditTable:
         later = session.fetch(
             f"SELECT {_field(spelling, 'run_id')}, source_read_at, {_field(spelling, 'dimensions')}"
             f" FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
+            f" WHERE {_committed(session, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
         rivals = ((str(run), at) for run, at, fixed in later if _may_meet(slice_, fixed))
@@ -250,9 +251,23 @@ class AuditTable:
             return False
         found = session.fetch(
             f"SELECT DISTINCT {_field(spelling, 'dimensions')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, slice_.table, slice_.window)}"
+            f" WHERE {_committed(session, slice_.table, slice_.window)}"
         )
         return any(_may_meet(slice_, fixed) for (fixed,) in found)
+
+    def were_loaded(self, session: Session, slices: Sequence[Slice]) -> list[bool]:
+        """Tell the same of many slices of one table, in one statement."""
+        if not slices or not self.is_there(session):
+            return [False] * len(slices)
+        spelling, whole = session.spelling, spanning([slice_.window for slice_ in slices])
+        apart = ", ".join(
+            _field(spelling, name) for name in ("window_start", "window_end", "dimensions")
+        )
+        found = session.fetch(
+            f"SELECT DISTINCT {apart} FROM {self.stored(spelling)}"
+            f" WHERE {_committed(session, slices[0].table, whole)}"
+        )
+        return _touched(slices, found)
 
     def written_by(
         self,
@@ -260,21 +275,21 @@ class AuditTable:
         runs: Sequence[str],
         table: Table,
         backfills: Sequence[str] = (),
-    ) -> frozenset[str]:
-        """Return the partition keys of `table` that any of `runs`, or any run of `backfills`, has replaced."""
+    ) -> dict[str, Load]:
+        """Return what `runs`, or any run of `backfills`, have committed of `table`: the newest load of each key."""
         spelling = session.spelling
         if not (runs or backfills) or not self.is_there(session):
-            return frozenset()
-        found: set[str] = set()
+            return {}
+        loads: list[Load] = []
         for name, ids in (("run_id", runs), ("backfill_id", backfills)):
             for at in range(0, len(ids), _IDS_AT_ONCE):
                 some = ", ".join(text(spelling, one) for one in ids[at : at + _IDS_AT_ONCE])
-                keys = session.fetch(
-                    f"SELECT DISTINCT {_field(spelling, 'partition_key')} FROM {self.stored(spelling)}"
-                    f" WHERE {_committed(spelling, table)} AND {_field(spelling, name)} IN ({some})"
+                found = session.fetch(
+                    f"SELECT {_whole(spelling)} FROM {self.stored(spelling)}"
+                    f" WHERE {_committed(session, table)} AND {_field(spelling, name)} IN ({some})"
                 )
-                found.update(str(key) for (key,) in keys)
-        return frozenset(found)
+                loads += [_load(spelling, row) for row in found]
+        return {load.partition_key: load for load in sorted(loads, key=lambda at: at.committed_at)}
 
     def newest(self, session: Session, table: Table, window: Window | None) -> list[Load]:
         """Return the newest committed load of each window and dimensions of `table` that touches `window`."""
@@ -287,7 +302,7 @@ class AuditTable:
         ranked = (
             f"SELECT {_whole(spelling)}, row_number() OVER (PARTITION BY {apart}"
             f" ORDER BY {_field(spelling, 'committed_at')} DESC) AS newest_is_1"
-            f" FROM {self.stored(spelling)} WHERE {_committed(spelling, table, window)}"
+            f" FROM {self.stored(spelling)} WHERE {_committed(session, table, window)}"
         )
         found = session.fetch(
             f"SELECT {_whole(spelling)} FROM ({ranked}) AS ranked WHERE newest_is_1 = 1"
@@ -299,7 +314,7 @@ class AuditTable:
         spelling, window, fixed = session.spelling, slice_.window, dimensions_of(slice_)
         if not self.is_there(session):
             return None
-        parts = [names_of(spelling, slice_.table)]
+        parts = [names_of(session, slice_.table)]
         if window is not None:
             start = _literal(spelling, window.start)
             if (
@@ -341,7 +356,7 @@ class AuditTable:
         ranked = (
             f"SELECT {_fields(spelling)}, {before},"
             f" row_number() OVER ({by} ORDER BY {at} DESC) AS newest_is_1 FROM {self.stored(spelling)}"
-            f" WHERE {_rows_of(spelling, table, window)} AND ({committed} OR {mine})"
+            f" WHERE {_rows_of(session, table, window)} AND ({committed} OR {mine})"
         )
         names = ", ".join([listed(spelling, _TYPE_OF), *(f"before_{name}" for name in _BEFORE)])
         is_mine = f"{quoted(spelling, 'backfill_id')} = {text(spelling, backfill_id)}"
@@ -363,7 +378,7 @@ class AuditTable:
             return None, []
         found = session.fetch(
             f"SELECT {_field(spelling, 'seconds')}, {_field(spelling, 'cost')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(spelling, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
+            f" WHERE {_committed(session, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
         )
         costs = [float(cost) for _, cost in found if cost is not None]
         return ([float(seconds) for seconds, _ in found] or None), costs
@@ -387,7 +402,7 @@ class AuditTable:
         listed_ids = ", ".join(text(spelling, one) for one in ids)
         parts = [f"{_field(spelling, whose)} IN ({listed_ids})"]
         if table is not None:
-            parts.append(names_of(spelling, table))
+            parts.append(names_of(session, table))
         wrote = f"CASE WHEN {_field(spelling, 'outcome')} = 'committed' THEN {_field(spelling, 'rows_after')} END"
         values = (_field(spelling, "seconds"), wrote, _field(spelling, "cost"))
         sums = ", ".join(f"coalesce(sum({value}), 0)" for value in values)
@@ -417,14 +432,16 @@ class AuditTable:
             )
 
 
-def _committed(spelling: Spelling, table: Table, window: Window | None = None) -> str:
+def _committed(session: Session, table: Table, window: Window | None = None) -> str:
     """Return the condition for committed loads of `table`, of those only that touch `window` where one is given."""
-    return f"{_rows_of(spelling, table, window)} AND {_field(spelling, 'outcome')} = 'committed'"
+    outcome = _field(session.spelling, "outcome")
+    return f"{_rows_of(session, table, window)} AND {outcome} = 'committed'"
 
 
-def _rows_of(spelling: Spelling, table: Table, window: Window | None) -> str:
+def _rows_of(session: Session, table: Table, window: Window | None) -> str:
     """Return the condition for audit rows of `table`, whatever their outcome, that touch `window` if one is given."""
-    parts = [names_of(spelling, table)]
+    spelling = session.spelling
+    parts = [names_of(session, table)]
     if window is not None:
         first, last = (_field(spelling, name) for name in ("window_start", "window_end"))
         start, end = (instant(spelling, edge) for edge in (window.start, window.end))
@@ -432,20 +449,45 @@ def _rows_of(spelling: Spelling, table: Table, window: Window | None) -> str:
     return " AND ".join(parts)
 
 
-def names_of(spelling: Spelling, table: Table) -> str:
-    """Return the condition for audit rows of `table`, by whatever name it was written: `t` is `main.t` is `MAIN.T`."""
-    names = [table.qualified, Table(table.name, schema=table.schema).qualified]
-    column, schema = "table_name", table.schema
+def names_of(session: Session, table: Table) -> str:
+    """Return the condition for audit rows of `table`, by whatever name it was written: `t` is `main.t` is `W.MAIN.T`."""
+    spelling = session.spelling
+    column, parts = "table_name", [table.database or "", table.schema or "", table.name]
+    own = session.database
     if not spelling.case_sensitive:
-        column, schema = "lower(table_name)", schema and schema.lower()
-    if schema is None:
-        names.append(f"{spelling.default_schema}.{table.name}")
-    elif schema == spelling.default_schema:
-        names.append(table.name)
-    if not spelling.case_sensitive:
-        names = [name.lower() for name in names]
-    listed_names = ", ".join(text(spelling, name) for name in dict.fromkeys(names))
-    return f"{column} IN ({listed_names})"
+        column, own, parts = "lower(table_name)", own.lower(), [part.lower() for part in parts]
+    database, schema, name = parts
+    schema = schema or spelling.default_schema
+    names = [f"{schema}.{name}", *([name] if schema == spelling.default_schema else [])]
+    if database and database != own:
+        names = [f"{database}.{schema}.{name}"]
+    else:
+        names.append(f"{own}.{schema}.{name}")
+    return f"{column} IN ({', '.join(text(spelling, name) for name in names)})"
+
+
+def spanning(windows: Sequence[Window | None]) -> Window | None:
+    """Return the window from the first start to the last end; None where any of them is the whole table."""
+    known = [window for window in windows if window is not None]
+    if not known or len(known) < len(windows):
+        return None
+    return Window(min(w.start for w in known), max(w.end for w in known))
+
+
+def _touched(slices: Sequence[Slice], loads: Sequence[tuple[Any, ...]]) -> list[bool]:
+    """Tell of each slice whether any of `loads` (start, end, dimensions) may be of its rows."""
+    timed = sorted({slice_.window for slice_ in slices if slice_.window}, key=lambda w: w.start)
+    ends = [window.end for window in timed]
+    by_window: dict[Window | None, set[str]] = {}
+    for start, end, dimensions in loads:
+        first = 0 if start is None else bisect_right(ends, start)
+        until = len(timed) if end is None else bisect_left(timed, end, key=lambda w: w.start)
+        for window in (None, *timed[first:until]):
+            by_window.setdefault(window, set()).add(str(dimensions))
+    return [
+        any(_may_meet(slice_, fixed) for fixed in by_window.get(slice_.window, ()))
+        for slice_ in slices
+    ]
 
 
 def _may_meet(slice_: Slice, dimensions: str) -> bool:

@@ -131,7 +131,9 @@ def make_room(session: Session, table: Table, found: Fit) -> bool:
     if found.create:
         columns = ", ".join(f"{quoted(spelling, name)} {kind}" for name, kind in found.create)
         if table.schema:
-            parts = [quoted(spelling, part) for part in (table.database, table.schema) if part]
+            # not every engine takes the name of a database there, and its own need not be said
+            other = table.database if table.database not in (None, session.database) else None
+            parts = [quoted(spelling, part) for part in (other, table.schema) if part]
             schema = f"CREATE SCHEMA IF NOT EXISTS {'.'.join(parts)}"
         statements.append(f"CREATE TABLE IF NOT EXISTS {relation} ({columns})")
     for name, kind in found.add:

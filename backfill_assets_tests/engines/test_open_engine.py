@@ -88,12 +88,78 @@ def test_reading_a_file_that_is_not_there_makes_none(tmp_path: Path) -> None:
     assert not (tmp_path / "w.duckdb").exists()
 
 
-@pytest.mark.parametrize(
-    "stem", ["memory", "temp", "system", "order", "5_stars", "o'brien", 'a"b', "wäre haus"]
-)
+STEMS = [
+    "memory",
+    "temp",
+    "system",
+    "main",
+    "MAIN",
+    "pg_catalog",
+    "information_schema",
+    "public",
+    "default",
+    "order",
+    "5_stars",
+    "o'brien",
+    'a"b',
+]
+
+
+@pytest.mark.parametrize("stem", [*STEMS, "wäre haus"])
 def test_a_file_may_have_any_name(tmp_path: Path, stem: str) -> None:
     engine = open_engine(f"duckdb:///{tmp_path}/{stem}.duckdb")
     with engine.session() as session:
         session.execute("CREATE TABLE t AS SELECT 1 AS a")
+        session.execute("CREATE SCHEMA mart")
+        session.execute("CREATE TABLE mart.t AS SELECT 2 AS a")
     with engine.session(read_only=True) as session:
-        assert session.fetch("SELECT a FROM t") == [(1,)]
+        assert session.fetch("SELECT a FROM t UNION ALL SELECT a FROM mart.t ORDER BY a") == [
+            (1,),
+            (2,),
+        ]
+
+
+def test_nothing_is_read_from_the_variables_of_the_code_that_asks(tmp_path: Path) -> None:
+    hidden = pa.table({"a": [1]})  # a query that names it must not find it
+    engine = open_engine(f"duckdb:///{tmp_path}/w.duckdb")
+    with engine.session() as session:
+        assert session.columns_of("hidden") is None
+        with pytest.raises(MissingTable):
+            session.fetch("SELECT * FROM hidden")
+        assert session.fetch(f"SELECT a FROM {session.stage_arrow('hidden', hidden)}") == [(1,)]
+    with (
+        duckdb.connect(str(tmp_path / "w.duckdb")) as somebody,
+        engine.session() as session,
+    ):
+        assert session.columns_of("hidden") is None
+        assert somebody.execute("SELECT a FROM hidden").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3@cret@127.0.0.1:1/db",
+        "postgresql://ana:s3@cret@127.0.0.1:1/db?lock_wait=x",
+        "postgresql://ana: s3cret@127.0.0.1:1/db",
+        "postgresql://ana:s3 cret@127.0.0.1:1/db",
+        "postgresql://ana:12/s3cret@127.0.0.1:1/db",
+        "postgresql://ana:s3/cret@127.0.0.1:1/db",
+        "postgresql://ana@127.0.0.1:1/db?password=s3 cret",
+    ],
+)
+def test_a_password_that_was_not_percent_encoded_shows_no_part_of_itself(url: str) -> None:
+    with pytest.raises(DeclarationError) as refused, open_engine(url).session():
+        pass
+    assert "cret" not in str(refused.value)
+    assert "s3" not in str(refused.value)
+    assert "percent-encoded" in str(refused.value)
+
+
+def test_a_password_that_is_percent_encoded_reaches_the_server_and_nobody_else(
+    postgres_server: str,
+) -> None:
+    head, _, query = postgres_server.partition("?")
+    name = head.partition("://")[2].partition("@")[0].partition(":")[0]
+    url = f"postgresql://{name}:s3%40c%20ret@/postgres?{query}"
+    with open_engine(f"{url}\n").session() as session:
+        assert session.fetch("SELECT 1") == [(1,)]

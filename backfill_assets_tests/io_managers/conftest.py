@@ -1,4 +1,4 @@
-"""A warehouse file, an IO manager over it and short ways to materialize and to look into the table."""
+"""A warehouse, an IO manager over it and short ways to materialize and to look into the table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import pytest
 
 from backfill_assets.engines import open_engine
 from backfill_assets.io_managers import DeleteInsertIOManager
+from backfill_assets_tests.conftest import ENGINES
 
 
 class Warehouse:
-    """One DuckDB file with the IO manager under test."""
+    """One warehouse with the IO manager under test."""
 
-    def __init__(self, file: Path) -> None:
-        self.url = f"duckdb:///{file}"
+    def __init__(self, url: str) -> None:
+        self.url = url
         self.instance = dg.DagsterInstance.ephemeral()
         self.io_manager = DeleteInsertIOManager(url=self.url)
 
@@ -53,14 +54,29 @@ class Warehouse:
 
 
 def failure_of(result: dg.ExecuteInProcessResult) -> str:
-    """Return the sentence that a failed run shows for its step."""
-    failed = result.filter_events(lambda event: event.is_step_failure)
+    """Return the sentence that a failed run shows for its step, or for the IO manager that did not let it begin."""
+    failed = result.filter_events(
+        lambda event: event.is_step_failure or event.event_type_value == "RESOURCE_INIT_FAILURE"
+    )
     assert len(failed) == 1, failed
-    error = failed[0].step_failure_data.error
+    (event,) = failed
+    if event.is_step_failure:
+        error = event.step_failure_data.error
+    else:
+        wrapped = event.engine_event_data.error  # Dagster's own, around ours
+        error = wrapped.cause if wrapped is not None else None
     assert error is not None
     return error.message
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    return Warehouse(tmp_path / "warehouse.duckdb")
+    return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
+
+
+@pytest.fixture(params=ENGINES)
+def either(request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
+    """A warehouse of each engine in turn, for what concerns the rows that are written."""
+    if request.param == "duckdb":
+        return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
+    return Warehouse(request.getfixturevalue("postgres_url"))

@@ -2,7 +2,8 @@
 
 import threading
 import time
-from datetime import date, timedelta
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import dagster as dg
@@ -15,7 +16,13 @@ from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.controls.tables import table_tags
 from backfill_assets.engines import open_engine
 from backfill_assets.errors import DeclarationError
-from backfill_assets.io_managers import Controls, DeleteInsertIOManager, PerSlice, table_metadata
+from backfill_assets.io_managers import (
+    Controls,
+    DeleteInsertIOManager,
+    PerSlice,
+    Select,
+    table_metadata,
+)
 from backfill_assets.operations.jobs import scope_in
 from backfill_assets.settings import settings
 from backfill_assets.table import SliceColumn, Table
@@ -181,11 +188,12 @@ def test_a_batched_run_stops_before_its_next_slice_and_what_is_done_stays(
     assert "backfills paused by ana since" in said
     assert "'Re-execute from failure' on a backfill's page does just that" in said
     done = [row[0] for row in audit(strict, "partition_key")]
-    assert done == (["2026-03-01"] if returns == "a frame" else ["2026-03-01", "2026-03-02"][:1])
+    # a frame is all days at once; a function was about to finish its second one
+    assert done == ["2026-03-01"] + (["2026-03-02"] if returns != "a frame" else [])
     records = strict.instance.fetch_materializations(
         dg.AssetKey(["mart", "sales"]), limit=9
     ).records
-    assert [record.partition_key for record in records] == done
+    assert sorted(str(record.partition_key) for record in records) == done
 
 
 def test_a_run_goes_on_by_itself_when_the_pause_ends_and_gives_the_file_back_meanwhile(
@@ -213,6 +221,158 @@ def test_a_run_goes_on_by_itself_when_the_pause_ends_and_gives_the_file_back_mea
     helper.join()
     assert others == [(2,)]
     assert audit(warehouse, "partition_key") == [("2026-03-01",), ("2026-03-02",), ("2026-03-03",)]
+
+
+def test_days_that_were_computed_before_a_pause_are_written_at_once_and_no_other_is_computed(
+    warehouse: Warehouse,
+) -> None:
+    warehouse.io_manager = DeleteInsertIOManager(
+        url=warehouse.url, controls=Controls(hold_seconds=4)
+    )
+    computed: list[str] = []
+    written_while_paused: list[tuple] = []
+
+    def look() -> None:
+        time.sleep(2.5)
+        written_while_paused.extend(audit(warehouse, "partition_key"))
+
+    helper = threading.Thread(target=look)
+
+    def by_day(slice_) -> pd.DataFrame:
+        computed.append(str(slice_.partition))
+        if slice_.partition == "2026-03-03":
+            Switch(warehouse.instance).pause(Scope(), "enough", "ana")
+            helper.start()
+        return frame(str(slice_.partition))
+
+    warehouse.run_range("2026-03-01", "2026-03-05", by_slice(by_day), ok=False)
+    helper.join()
+    assert computed == ["2026-03-01", "2026-03-02", "2026-03-03"]
+    assert written_while_paused == [(day,) for day in computed]
+
+
+def test_a_query_that_has_not_run_yet_is_stopped_by_a_pause(strict: Warehouse) -> None:
+    def query(_: dg.AssetExecutionContext) -> Select:
+        Switch(strict.instance).pause(Scope(), "enough", "ana")
+        return Select(f"SELECT DATE '{OLD}' AS day, 1 AS amount")
+
+    said = failure_of(strict.run(sales(query), partition_key=OLD, ok=False))
+    assert "backfills paused by ana since" in said
+
+
+class Occupied:
+    """The warehouse in other hands from now on, until `done` has been called and a moment has passed."""
+
+    def __init__(self, warehouse: Warehouse, done: Callable[[], None]) -> None:
+        opened = threading.Event()
+
+        def hold() -> None:
+            with open_engine(warehouse.url).session():
+                opened.set()
+                time.sleep(1)
+                done()
+                time.sleep(1)
+
+        self.thread = threading.Thread(target=hold)
+        self.thread.start()
+        opened.wait()
+
+
+def test_a_pause_that_comes_while_the_run_waits_for_the_warehouse_stops_it(
+    strict: Warehouse,
+) -> None:
+    def query(_: dg.AssetExecutionContext) -> Select:
+        switch = Switch(strict.instance)
+        Occupied(strict, lambda: switch.pause(Scope(), "enough", "ana") and None)
+        return Select(f"SELECT DATE '{OLD}' AS day, 1 AS amount")
+
+    said = failure_of(strict.run(sales(query), partition_key=OLD, ok=False))
+    assert "backfills paused by ana since" in said
+
+
+def test_a_deadline_that_passes_while_the_run_waits_for_the_warehouse_is_kept(
+    strict: Warehouse,
+) -> None:
+    soon = datetime.now(timezone.utc) + timedelta(seconds=60)
+
+    def make(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        budget = Budget(deadline=datetime.now(timezone.utc))
+        Occupied(strict, lambda: raise_budget(strict.instance, "b1", budget, "ana", "sooner"))
+        return frame(*context.partition_keys)
+
+    tags = {"dagster/backfill": "b1", "budget/deadline": soon.isoformat()}
+    said = failure_of(strict.run(sales(make), partition_key=OLD, tags=tags, ok=False))
+    assert "has passed" in said
+
+
+# nothing is computed in vain
+
+
+def refused_unseen(warehouse: Warehouse, said: str, table: Table = SALES, **tags: str) -> None:
+    """Run three days whose first would be refused, and see that none is computed."""
+    computed: list[str] = []
+
+    def by_day(slice_) -> pd.DataFrame:
+        computed.append(str(slice_.partition))
+        return frame(str(slice_.partition))
+
+    asset = sales(lambda _: PerSlice(by_day), table=table)
+    found = failure_of(warehouse.run_range("2026-03-01", "2026-03-03", asset, tags=tags, ok=False))
+    assert said in found
+    assert computed == []
+
+
+def test_a_day_beyond_what_the_source_keeps_is_not_computed(strict: Warehouse) -> None:
+    refused_unseen(strict, "its source keeps its rows for 30 days", kept(30))
+
+
+def test_a_day_that_needs_a_reason_is_not_computed_without_one(strict: Warehouse) -> None:
+    strict.run(sales(), partition_key="2026-03-01")
+    refused_unseen(strict, "no reason is given, and it was loaded before")
+
+
+def test_a_day_for_which_no_budget_is_left_is_not_computed(strict: Warehouse) -> None:
+    tags = {"dagster/backfill": "b1", "budget/rows": "2"}
+    strict.run(sales(), partition_key=OLD, tags=tags)
+    refused_unseen(strict, "2 of 2 rows are spent", **tags)
+
+
+def test_days_before_the_first_that_is_refused_are_written(strict: Warehouse) -> None:
+    strict.run(sales(), partition_key="2026-03-03")
+    computed: list[str] = []
+
+    def by_day(slice_) -> pd.DataFrame:
+        computed.append(str(slice_.partition))
+        return frame(str(slice_.partition))
+
+    failure_of(strict.run_range("2026-03-01", "2026-03-05", by_slice(by_day), ok=False))
+    assert computed == ["2026-03-01", "2026-03-02"]
+    assert sorted(audit(strict, "partition_key")) == [(f"2026-03-0{n}",) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("tags", "said"),
+    [
+        ({"budget/rows": "many"}, "the budget rows=many cannot be used"),
+        ({"budget/deadline": "2026-12-24T00:00"}, "it has no time zone"),
+        ({"strategy": "guess"}, "there is no such strategy"),
+        ({"allow": "everything", "reason": "r"}, "no guard has that name"),
+        ({"allow": "shrink"}, "it gives no reason"),
+    ],
+)
+def test_a_tag_that_cannot_be_right_is_refused_before_a_frame_is_made(
+    strict: Warehouse, tags: dict[str, str], said: str
+) -> None:
+    made: list[str] = []
+
+    def make(context: dg.AssetExecutionContext) -> pd.DataFrame:
+        made.append(context.partition_key)
+        return frame(context.partition_key)
+
+    result = strict.run(sales(make), partition_key=OLD, tags=tags, ok=False)
+    told = " ".join(str(e.message) + str(e.event_specific_data) for e in result.all_events)
+    assert said in told
+    assert made == []
 
 
 # budget
@@ -458,3 +618,51 @@ def test_a_live_year_is_not_held_because_its_key_is_named_after_a_day_long_ago(
     strict.run(yearly, partition_key=keys[-1], tags=stamped)
     strict.run(yearly, partition_key=keys[0], ok=False)
     assert audit(strict, "partition_key, lane") == [(keys[-1], "live")]
+
+
+def test_a_run_reads_through_the_door_that_it_writes_through(tmp_path: Path) -> None:
+    """Keys that are written day first tell nobody by their names that they are old."""
+    url = f"duckdb:///{tmp_path}/w.duckdb"
+    manager = DeleteInsertIOManager(
+        url=f"{url}?memory_limit=300MB", lane_url=f"{url}?memory_limit=200MB"
+    )
+    with open_engine(url).session() as session:
+        session.execute("CREATE SCHEMA mart")
+        session.execute(
+            "CREATE VIEW mart.source AS SELECT DATE '2026-03-03' AS day,"
+            " current_setting('memory_limit') AS door"
+        )
+    days = dg.DailyPartitionsDefinition("01-03-2026", fmt="%d-%m-%Y")
+    metadata = table_metadata(Table("mart.doors", SliceColumn("day", "date")))
+    source = dg.AssetSpec(
+        ["mart", "source"],
+        partitions_def=days,
+        metadata={"partition_expr": "day", "partition_kind": "date"},
+    )
+
+    @dg.asset(key_prefix=["mart"], partitions_def=days, metadata=metadata)
+    def doors(source: pd.DataFrame) -> pd.DataFrame:
+        return source
+
+    dg.materialize(
+        [doors, source],
+        partition_key="03-03-2026",
+        resources={"io_manager": manager},
+        instance=dg.DagsterInstance.ephemeral(),
+    )
+    with open_engine(url).session() as session:
+        assert session.fetch("SELECT door FROM mart.doors") == [("190.7 MiB",)]
+        assert session.fetch("SELECT lane FROM backfill.load_audit") == [("backfill",)]
+
+
+# metadata that is not what it is meant to be
+
+
+@pytest.mark.parametrize("budget", [5, "x", [1], {1: 2}, {"rows": True}])
+def test_a_budget_that_caps_nothing_is_a_sentence(strict: Warehouse, budget: object) -> None:
+    said = failure_of(strict.run(sales(budget=budget), partition_key=OLD, ok=False))
+    assert said.startswith("dagster._core.definitions.events.Failure: the budget")
+
+
+def test_a_source_that_is_kept_for_a_million_days_refuses_no_day(strict: Warehouse) -> None:
+    strict.run(sales(source_days=1_000_000), partition_key=OLD)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from backfill_assets.engines import open_engine
+from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import NoRows, RowCount, Source
 from backfill_assets.io_managers import DeleteInsertIOManager, Select, table_metadata
 from backfill_assets.operations.partition_checks import partition_checks
@@ -205,3 +206,14 @@ def test_a_check_whose_source_is_gone_is_red(place: Place) -> None:
     place.run(sales)
     assert set(place.statuses("row_count").values()) == {"WARN"}
     assert "could not be asked" in place.described("row_count")[KEYS[4]]
+
+
+@pytest.mark.parametrize("wrong", [{"budget": {"rows": -1}}, {"budget": 5}, {"on_failure": 0}])
+def test_metadata_that_a_control_cannot_use_is_refused_when_the_location_loads(
+    wrong: dict[str, object],
+) -> None:
+    @dg.asset(partitions_def=DAYS, metadata={**table_metadata(SALES), **wrong})
+    def capped() -> None: ...
+
+    with pytest.raises(DeclarationError, match="cannot be used"):
+        partition_checks(capped)

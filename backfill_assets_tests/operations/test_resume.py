@@ -220,7 +220,7 @@ def test_a_day_that_was_committed_and_not_told_to_dagster_is_not_done_again(
         raise KeyboardInterrupt  # between the commit and its report
 
     monkeypatch.setattr("backfill_assets.io_managers.delete_insert.tell", killed)
-    monkeypatch.setattr("backfill_assets.io_managers.delete_insert.keep", lambda *_: None)
+    monkeypatch.setattr("backfill_assets.io_managers.output.keep", lambda *_: None)
     backfill = duck.daemon.backfill({"daily": TWENTY[:1]})
     duck.daemon.tick()
     monkeypatch.undo()
