@@ -4,8 +4,9 @@ import functools
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -14,7 +15,7 @@ from dagster_duckdb_pandas import DuckDBPandasIOManager
 from backfill_assets.io_managers import DeleteInsertIOManager, PerSlice
 from backfill_assets.quiet import quiet_known_warnings
 from backfill_assets_tests.bench.rows import FIRST, day_of, rows_of
-from backfill_assets_tests.bench.timing import Ratio, compare
+from backfill_assets_tests.bench.timing import Ratio, compare_apart
 
 quiet_known_warnings()
 DAYS = dg.DailyPartitionsDefinition(FIRST.isoformat())
@@ -23,6 +24,10 @@ OPTIONS = {
     "key_prefix": ["analytics"],
     "metadata": {"partition_expr": "sale_date", "partition_kind": "date"},
     "backfill_policy": dg.BackfillPolicy.single_run(),
+}
+MONTH = {
+    "dagster/asset_partition_range_start": FIRST.isoformat(),
+    "dagster/asset_partition_range_end": day_of(29).isoformat(),
 }
 FRAMES: dict[str, pd.DataFrame] = {}
 
@@ -60,38 +65,52 @@ def fresh_days() -> PerSlice:
 
 def measure(folder: Path) -> Iterator[Ratio]:
     """Yield the ratios: one partition a run, and thirty in one run against the stock manager's thirty runs."""
-    logging.disable(logging.CRITICAL)
-    instance = dg.DagsterInstance.ephemeral()
-    ours = DeleteInsertIOManager(url=f"duckdb:///{folder}/io_ours.duckdb")
-    stock = DuckDBPandasIOManager(database=f"{folder}/io_stock.duckdb")
-
-    def run(asset: dg.AssetsDefinition, manager: object, **options: object) -> None:
-        dg.materialize([asset], resources={"io_manager": manager}, instance=instance, **options)
-
-    def stock_day() -> None:
-        run(one_day, stock, partition_key="2026-05-03")
-
-    yield compare(
+    yield compare_apart(
         "IO manager, one partition a run, against the stock manager",
-        lambda: run(one_day, ours, partition_key="2026-05-03"),
+        our_day,
         stock_day,
+        str(folder),
         wanted=0.8,
-        pairs=25,
+        pairs=40,
     )
-    edges = {
-        "dagster/asset_partition_range_start": FIRST.isoformat(),
-        "dagster/asset_partition_range_end": day_of(29).isoformat(),
-    }
-    for asset, returns in ((many_days, "a function of the day"), (one_frame, "one frame")):
-        yield compare(
+    for month_, returns in ((our_days, "a function of the day"), (our_frame, "one frame")):
+        yield compare_apart(
             f"a day of a 30-day run, the asset returning {returns}, against the stock manager's run of one day",
-            lambda asset=asset: run(asset, ours, tags=edges),
+            month_,
             stock_day,
+            str(folder),
             wanted=1 / 3,
-            pairs=5,
+            pairs=10,
             ours_per=30,
         )
-    logging.disable(logging.NOTSET)
+
+
+def our_day(folder: str) -> Callable[[], object]:
+    return _run(one_day, _ours(folder), partition_key="2026-05-03")
+
+
+def stock_day(folder: str) -> Callable[[], object]:
+    stock = DuckDBPandasIOManager(database=f"{folder}/io_stock.duckdb")
+    return _run(one_day, stock, partition_key="2026-05-03")
+
+
+def our_days(folder: str) -> Callable[[], object]:
+    return _run(many_days, _ours(folder), tags=MONTH)
+
+
+def our_frame(folder: str) -> Callable[[], object]:
+    return _run(one_frame, _ours(folder), tags=MONTH)
+
+
+def _ours(folder: str) -> DeleteInsertIOManager:
+    return DeleteInsertIOManager(url=f"duckdb:///{folder}/io_ours.duckdb")
+
+
+def _run(asset: dg.AssetsDefinition, manager: object, **options: Any) -> Callable[[], object]:
+    instance = dg.DagsterInstance.ephemeral()
+    return lambda: dg.materialize(
+        [asset], resources={"io_manager": manager}, instance=instance, **options
+    )
 
 
 def memory(folder: Path) -> dict[int, float]:
