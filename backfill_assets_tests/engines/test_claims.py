@@ -196,7 +196,7 @@ def test_a_claim_ends_with_its_transaction_even_when_that_fails(loaded: Warehous
         with pytest.raises(RuntimeError):
             loaded.write(SALES, "2026-05-12", rows(), session=session)
         assert (
-            Warehouse(loaded.url + "&lock_wait=0").write(SALES, "2026-05-12", rows()).rows_before
+            Warehouse(loaded.url + "&lock_wait=1").write(SALES, "2026-05-12", rows()).rows_before
             == 50
         )
 

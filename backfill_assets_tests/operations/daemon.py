@@ -118,7 +118,8 @@ class Daemon:
         if not ok:
             return {"said": said[0]}
         (made,) = [e for e in result.all_events if e.event_type_value == "STEP_OUTPUT"]
-        return made.event_specific_data.metadata["json"].value  # type: ignore[union-attr]
+        metadata = made.event_specific_data.metadata  # type: ignore[union-attr]
+        return metadata["json"].value if "json" in metadata else {}
 
 
 @contextlib.contextmanager
