@@ -63,7 +63,7 @@ def test_a_table_named_with_and_without_its_database_is_one_table_and_keeps_its_
     with warehouse.session() as session:
         assert AUDIT.was_loaded(session, slice_)
         assert AUDIT.last_of(session, slice_) is not None
-        assert AUDIT.spent(session, backfill_id="b1", run_id="-", table=older).rows == 1
+        assert AUDIT.spent(session, backfills=["b1"], table=older).rows == 1
         assert AUDIT.written_by(session, ["a-run"], older)
 
 

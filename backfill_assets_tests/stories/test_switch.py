@@ -62,16 +62,17 @@ def paused_and_resumed(story: Story, first: int, last: int) -> None:
 def test_a_batched_run_stops_before_its_next_day_and_a_resume_does_the_other_days_alone(
     story: Story,
 ) -> None:
-    story.wants(seconds=1.2)
+    story.wants(seconds=3)
     backfill = story.backfill("batched", days(1, 12), "in one run")
     launched(story, backfill)
     story.until(lambda: bool(loads_of(story, backfill)), "the first day")
     assert story.do("pause_backfills", reason="wait", by="ana", backfill=backfill) == "SUCCESS"
-    time.sleep(4)
+    time.sleep(6)
     held = loads_of(story, backfill)
-    time.sleep(5)
+    time.sleep(6)
     assert loads_of(story, backfill) == held
     assert 0 < len(held) < 12
+    story.wants(seconds=0.2)
     assert story.do("resume_backfills", reason="on", by="ana", backfill=backfill) == "SUCCESS"
     assert story.end_of_backfill(backfill) == "COMPLETED_SUCCESS"
     assert loads_of(story, backfill) == days(1, 12)
