@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import date
 from functools import lru_cache
+from importlib.util import find_spec
 
 from backfill_assets.errors import DeclarationError, MissingDriver
 
@@ -24,7 +25,7 @@ def is_closed(day: date, rules: Iterable[str]) -> bool:
 
 
 def must_be_rules(rules: Iterable[str]) -> None:
-    """Raise unless each of `rules` is one that `is_closed` knows; looks nothing up."""
+    """Raise unless each of `rules` is one that `is_closed` knows and its package is there; looks no day up."""
     for rule in rules:
         kind, _, name = rule.partition(":")
         if rule not in WEEKDAYS and (kind not in ("holidays", "exchange") or not name):
@@ -33,6 +34,9 @@ def must_be_rules(rules: Iterable[str]) -> None:
                 f"{rule!r} is no weekday, holidays:COUNTRY or exchange:CODE",
                 "Write for example 'sunday', 'holidays:US-NY' or 'exchange:XNYS'; name single days in allow_empty",
             )
+        package = {"holidays": "holidays", "exchange": "exchange_calendars"}.get(kind)
+        if package is not None and find_spec(package) is None:
+            raise _missing(package)
 
 
 @lru_cache(maxsize=64)

@@ -101,11 +101,12 @@ class MissingDriver(BackfillError, ImportError):
 
 
 _PASSWORD = re.compile(
-    r"(?P<head>[a-z][a-z0-9+.-]*://[^/\s:@]*:)(?!password@)(?:\S*|[^/'\"\n]*)(?=@)", re.IGNORECASE
+    r"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{0,40}://[^/\s:@]*:)(?!password@)(?:\S{0,500}|[^/'\"\n]{0,500})(?=@)",
+    re.IGNORECASE,
 )
 # password=..., "token": "...", \"api_key\": \"...\" inside another text, private-key: ...
 _OPTION = re.compile(
-    r"(?P<head>\b[\w-]*(?:password|passwd|pwd|passphrase|passcode|token|secret|private[_-]?key|api[_-]?key"
+    r"(?P<head>(?:password|passwd|pwd|passphrase|passcode|token|secret|private[_-]?key|api[_-]?key"
     r"|access[_-]?key(?:[_-]?id)?|secret[_-]?key|credentials?)\\*[\"']?\s*[:=]\s*)"
     r"(?:(?P<quote>\\*[\"'])(?:\\.|.)*?(?P=quote)|[^\s&;]+)",
     re.IGNORECASE,

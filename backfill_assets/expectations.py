@@ -5,6 +5,7 @@ Values only: `writing/expecting.py` compares them before a commit, `checks` afte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
@@ -12,6 +13,7 @@ from typing import Any, Literal, get_args
 from backfill_assets.errors import DeclarationError
 
 Severity = Literal["block", "warn"]
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ELSEWHERE = ("duckdb:", "postgresql:", "snowflake:", "bigquery:", "databricks:", "mssql:")
 
 
@@ -32,8 +34,9 @@ class Source:
 
     def __post_init__(self) -> None:
         for name in ("sql", "on"):
-            if not str(getattr(self, name)).strip():
-                raise _wrong(f"its source has no {name}", "Give it")
+            given: object = getattr(self, name)
+            if not isinstance(given, str) or not given.strip():
+                raise _wrong(f"its source has no {name}", "Give it as a text")
         if self.sql.strip().lower().startswith(_ELSEWHERE):
             raise _wrong(
                 "its source lies in another warehouse, which cannot be read in one statement with the table",
@@ -43,8 +46,8 @@ class Source:
     @property
     def query(self) -> str:
         """The rows as a SELECT."""
-        sql = self.sql.strip().rstrip(";")
-        return sql if len(sql.split()) > 1 else f"SELECT * FROM {sql}"
+        sql = trimmed(self.sql)
+        return sql if _SELECT.match(sql) else f"SELECT * FROM {sql}"
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,11 @@ class RowCount:
 
     def __post_init__(self) -> None:
         _refuse_limits(self)
-        if isinstance(self.against, bool) or (isinstance(self.against, int) and self.against < 0):
-            raise _wrong(
-                f"it expects {self.against!r} rows", "Give a number of rows that is 0 or more"
-            )
+        against: object = self.against
+        if isinstance(against, bool) or not isinstance(against, (Source, str, int)):
+            raise _wrong(f"it expects {against!r} rows", "Give a Source, a number or a query")
+        if isinstance(against, int) and against < 0:
+            raise _wrong(f"it expects {against!r} rows", "Give a number of rows that is 0 or more")
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,10 @@ class Totals:
     name = "totals"
 
     def __post_init__(self) -> None:
-        measures = (self.measures,) if isinstance(self.measures, str) else tuple(self.measures)
+        given: Any = self.measures
+        measures = (given,) if isinstance(given, str) else tuple(given or ())
+        if not all(isinstance(name, str) and name for name in measures):
+            raise _wrong(f"its totals add up {given!r}", "Name columns")
         object.__setattr__(self, "measures", measures)
         _refuse_limits(self)
         if not measures:
@@ -104,16 +111,29 @@ class NoRows:
 
     def __post_init__(self) -> None:
         _refuse_severity(self)
-        if not self.name.isidentifier() or self.name in RESERVED:
+        name: object = self.name
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name in RESERVED:
             raise _wrong(
                 f"its rule cannot be called {self.name!r}",
                 "Give letters, digits and underscores, and no name that is used already",
             )
-        if "slice_rows" not in self.sql:
+        if not isinstance(self.sql, str) or "slice_rows" not in self.sql:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise _wrong(
                 f"its rule {self.name} does not read the slice",
                 "Read it from slice_rows: SELECT * FROM slice_rows WHERE amount < 0",
             )
+
+
+# what begins a query, behind comments and brackets; anything else is a table's name
+_SELECT = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.I | re.S
+)
+_TAIL = re.compile(r"[\s;]*(?:--[^\n'\"]*)?\Z")
+
+
+def trimmed(sql: str) -> str:
+    """Return one statement without what stands behind it: blanks, a semicolon, a comment."""
+    return _TAIL.sub("", _TAIL.sub("", sql))
 
 
 Expectation = RowCount | Totals | NoRows
@@ -176,6 +196,10 @@ def _made(made: Any, options: dict[str, Any]) -> Any:
 
 def _refuse_limits(given: RowCount | Totals) -> None:
     _refuse_severity(given)
+    for name in ("tolerance", "absolute"):
+        value: object = getattr(given, name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _wrong(f"{given.name} has {name}={value!r}", "Give a number")
     if not 0 <= given.tolerance < 1:
         raise _wrong(
             f"{given.name} tolerates {given.tolerance:.0%}, with which hardly anything could be wrong",

@@ -70,6 +70,11 @@ def test_a_table_keeps_what_it_expects_through_an_assets_metadata():
         (lambda: RowCount(against=-5), "expects -5 rows"),
         (lambda: RowCount(severity="loud"), "severity 'loud'"),  # pyright: ignore[reportArgumentType]
         (lambda: Totals(()), "name no column"),
+        (lambda: Totals((1,)), "Name columns"),  # pyright: ignore[reportArgumentType]
+        (lambda: RowCount(tolerance="1%"), "tolerance='1%'"),  # pyright: ignore[reportArgumentType]
+        (lambda: RowCount(against=12.5), "expects 12.5 rows"),  # pyright: ignore[reportArgumentType]
+        (lambda: NoRows("prüfung", "SELECT * FROM slice_rows"), "cannot be called 'prüfung'"),
+        (lambda: Source("x", on=None), "no on"),  # pyright: ignore[reportArgumentType]
         (lambda: Source("", on="day"), "no sql"),
         (lambda: Source("postgresql://elsewhere/db", on="day"), "another warehouse"),
         (lambda: NoRows("row_count", "SELECT * FROM slice_rows"), "cannot be called 'row_count'"),

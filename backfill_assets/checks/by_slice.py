@@ -10,17 +10,19 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import Any, Literal
 
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import bound, listed, predicate, quoted, text, within
+from backfill_assets.engines.sql import bound, predicate, quoted, text, within
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn
 from backfill_assets.window import Window
 
 _STEPS = (900, 60, 1)
+# more than any engine's decimals have: a sum is never rounded here
+_DIGITS = 200
 
 
 Number = int | float | Decimal
@@ -164,29 +166,50 @@ class Buckets:
 
     def sums(self, groups: Sequence[Sequence[Any]], measures: int) -> list[list[Number]]:
         """Return the sum of each measure for each slice; a group is its value, its dimensions and its measures."""
-        dimensions = len(self.slices[0].fixed) if self.slices else 0
-        place_of = self.finder()
+        place_of, dimensions = self.finder(), bool(self.slices and self.slices[0].fixed)
         total: list[list[Number]] = [[0] * measures for _ in self.slices]
-        for group in groups:
-            number = place_of(group[0], group[1 : 1 + dimensions])
-            if number is not None:
-                for measure, amount in enumerate(group[1 + dimensions :]):
-                    if amount is not None:
-                        total[number][measure] += amount
+        with localcontext() as exact:
+            exact.prec = _DIGITS
+            for value, *rest in groups:
+                number = place_of(value, rest.pop(0) if dimensions else 0)
+                if number is not None:
+                    for measure, amount in enumerate(rest):
+                        if amount is not None:
+                            total[number][measure] += amount
         return total
 
-    def finder(self) -> Callable[[Any, Sequence[Any]], int | None]:
-        """Return what tells the number of the slice to which a group belongs, by its value and its dimensions."""
-        found: dict[tuple[str, ...], list[tuple[Any, Any, int]]] = {}
+    def groups(self, spelling: Spelling) -> list[str]:
+        """Return the columns of a row's group: its value, and where there are dimensions the number of theirs.
+
+        The dimensions are compared by the engine, as the predicate of a slice compares them: `true` is no text there.
+        """
+        if not (self.slices and self.slices[0].fixed):
+            return [self.expression(spelling)]
+        return [self.expression(spelling), self.fixed_number(spelling)]
+
+    def fixed_number(self, spelling: Spelling) -> str:
+        """Return the SQL that numbers the values of a row's dimensions as `finder` takes them; NULL for none of them."""
+        cases = " ".join(
+            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {number}"
+            for fixed, number in self.numbers.items()
+        )
+        return f"CASE {cases} END"
+
+    @cached_property
+    def numbers(self) -> dict[tuple[tuple[str, str], ...], int]:
+        """The values of the dimensions, each with its number."""
+        return {fixed: n for n, fixed in enumerate(dict.fromkeys(s.fixed for s in self.slices))}
+
+    def finder(self) -> Callable[[Any, int | None], int | None]:
+        """Return what tells the number of the slice to which a group belongs, by its value and its dimensions' number."""
+        found: dict[int, list[tuple[Any, Any, int]]] = {}
         for number, slice_ in enumerate(self.slices):
             start, end = self._edges(slice_)
-            key = tuple(value for _, value in slice_.fixed)
-            found.setdefault(key, []).append((start, end, number))
+            found.setdefault(self.numbers[slice_.fixed], []).append((start, end, number))
         ordered = {key: sorted(edges) for key, edges in found.items()}
         firsts = {key: [start for start, _, _ in edges] for key, edges in ordered.items()}
 
-        def place_of(value: Any, dimensions: Sequence[Any]) -> int | None:
-            fixed = tuple(str(part) for part in dimensions)
+        def place_of(value: Any, fixed: int | None) -> int | None:
             if value is None or fixed not in ordered:
                 return None
             place = bisect_right(firsts[fixed], self._comparable(value)) - 1
@@ -230,14 +253,10 @@ def measured(
             f" WHERE {predicate(spelling, buckets.slices[0])}"
         )
         return [{name: value or 0 for name, value in zip(measures, found, strict=True)}]
-    group = buckets.expression(spelling)
-    dimensions = [column for column, _ in buckets.slices[0].fixed]
-    by = ", ".join(["1", *(str(n + 2) for n in range(len(dimensions)))])
-    columns = ", ".join(
-        [f"{group} AS grouped", *([listed(spelling, dimensions)] if dimensions else [])]
-    )
+    columns = buckets.groups(spelling)
+    by = ", ".join(str(n + 1) for n in range(len(columns)))
     groups = session.fetch(
-        f"SELECT {columns}, {', '.join(measures.values())} FROM {relation}"
+        f"SELECT {', '.join(columns)}, {', '.join(measures.values())} FROM {relation}"
         f" WHERE {buckets.condition(spelling)} GROUP BY {by}"
     )
     sums = buckets.sums(groups, len(measures))

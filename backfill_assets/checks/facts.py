@@ -16,12 +16,13 @@ from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load
-from backfill_assets.writing.audit import dimensions_of
-from backfill_assets.writing.expecting import filled, summed_columns
+from backfill_assets.writing.audit import dimensions_of, may_touch
+from backfill_assets.writing.expecting import filled, scale_of, summed_columns
 from backfill_assets.writing.reference import reference
 
 # the newest load of a slice, by `key_of`
-Loads = Mapping[tuple[str, "datetime | None"], Load]
+Key = tuple[str, "datetime | None", "datetime | None"]
+Loads = Mapping[Key, Load]
 
 _QUERIES_AT_ONCE = 200
 
@@ -37,6 +38,7 @@ class Counted:
     keys: int | None = None
     sums: Mapping[str, Number] = field(default_factory=dict[str, Number])
     late: int | None = None
+    scales: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,10 @@ class Facts:
     columns: Mapping[str, str] | None
     table: Sequence[Counted] | BackfillError
     sources: Mapping[Source, Sequence[Counted] | BackfillError]
-    queries: Mapping[str, Sequence[Number | None] | BackfillError]
+    queries: Mapping[str, Sequence[Number | BackfillError | None]]
     loads: Loads
     read_at: Sequence[datetime | None] = ()
+    late_problem: BackfillError | None = None
 
 
 def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable) -> Facts:
@@ -56,14 +59,13 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
     columns = session.columns_of(qualified(session.spelling, table))
     loads = newest_loads(session, audit, table, slices)
     sources: dict[Source, Sequence[Counted] | BackfillError] = {}
-    told_late = table.source is not None and table.source.ingested_at is not None
-    read = read_times(session, audit, table, slices) if told_late else []
+    read, late_problem = _since(session, table, slices, audit)
     for source, measures in _sources(table).items():
         try:
             sources[source] = _source(session, table, slices, source, measures, read)
         except BackfillError as error:
             sources[source] = error
-    queries: dict[str, Sequence[Number | None] | BackfillError] = {}
+    queries: dict[str, Sequence[Number | BackfillError | None]] = {}
     for rule in table.expects:
         if (
             isinstance(rule, RowCount)
@@ -74,31 +76,53 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
                 "last_load",
             )
         ):
-            try:
-                queries[rule.against] = _queried(session, slices, rule.against)
-            except BackfillError as error:
-                queries[rule.against] = error
+            queries[rule.against] = _queried(session, slices, rule.against)
     try:
         counted = _table(session, table, slices, columns)
     except BackfillError as error:
         counted = error
-    return Facts(columns, counted, sources, queries, loads, read)
+    return Facts(columns, counted, sources, queries, loads, read, late_problem)
+
+
+def _since(
+    session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable
+) -> tuple[Sequence[datetime | None], BackfillError | None]:
+    """Return since when each slice is read, for tables that can tell what came late, or why that cannot be told."""
+    source = table.source
+    if source is None or source.ingested_at is None:
+        return (), None
+    try:
+        at = reference(session, table, source)
+        must_be_instant(session, table, at.relation, source.ingested_at)
+        return read_times(session, audit, table, slices), None
+    except BackfillError as error:
+        return (), error
 
 
 def newest_loads(
     session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
 ) -> Loads:
     """Return the newest load of each slice that has one."""
-    if len(slices) == 1:
-        load = audit.last_of(session, slices[0])
-        return {key_of(slices[0]): load} if load else {}
     found = audit.newest(session, table, Buckets.of(slices).whole)
-    return {(load.dimensions, load.window_start): load for load in found}
+    loads = {(load.dimensions, load.window_start, load.window_end): load for load in found}
+    wanted = {key_of(slice_): slice_ for slice_ in slices}
+    others = [load for key, load in loads.items() if key not in wanted]
+    return {
+        key: load
+        for key, slice_ in wanted.items()
+        if (load := loads.get(key)) is not None
+        # since a later load of another cut, nobody can say what the slice's own one has left
+        and not any(
+            other.committed_at > load.committed_at and may_touch(slice_, other) for other in others
+        )
+    }
 
 
-def key_of(slice_: Slice) -> tuple[str, datetime | None]:
-    """Return what a slice and its loads have in common: the dimensions and the start of the window."""
-    return dimensions_of(slice_), slice_.window.start if slice_.window else None
+def key_of(slice_: Slice) -> Key:
+    """Return what a slice and its loads have in common: the dimensions and the edges of the window."""
+    window = slice_.window
+    start, end = (window.start, window.end) if window else (None, None)
+    return dimensions_of(slice_), start, end
 
 
 def _table(
@@ -111,6 +135,7 @@ def _table(
     if table.unique_key:
         measures["keys"] = _count_apart(spelling, table.unique_key)
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
+    measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
     relation = qualified(spelling, table)
     found = measured(session, Buckets.of(slices, apart=True), relation, measures)
     return [
@@ -118,6 +143,7 @@ def _table(
             int(one["rows"]),
             int(one["keys"]) if table.unique_key else None,
             {name: one[f"sum {name}"] for name in sums},
+            scales={name: scale_of(one[f"abs {name}"]) for name in sums},
         )
         for one in found
     ]
@@ -159,10 +185,9 @@ def _source(
     buckets = Buckets.of(at.slices(slices))
     measures = {"rows": "count(*)"}
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
-    late = source is table.source and source.ingested_at is not None
+    late = source is table.source and source.ingested_at is not None and len(read) > 0
     if late:
         column = str(source.ingested_at)
-        must_be_instant(session, table, at.relation, column)
         since = is_late(spelling, buckets, column, read)
         measures["late"] = f"count(CASE WHEN {since} THEN 1 END)"
     found = measured(session, buckets, at.relation, measures)
@@ -177,12 +202,30 @@ def _source(
     ]
 
 
-def _queried(session: Session, slices: Sequence[Slice], query: str) -> list[Number | None]:
-    found: dict[int, Number | None] = {}
+def _queried(
+    session: Session, slices: Sequence[Slice], query: str
+) -> list[Number | BackfillError | None]:
+    """Return what a query says of each slice; where one of them cannot be asked, the others still are."""
+    found: list[Number | BackfillError | None] = []
     for first in range(0, len(slices), _QUERIES_AT_ONCE):
-        asked = " UNION ALL ".join(
-            f"SELECT {number} AS number, ({filled(session, slices[number], query)}) AS expected"
-            for number in range(first, min(first + _QUERIES_AT_ONCE, len(slices)))
-        )
-        found |= {int(number): value for number, value in session.fetch(asked)}
+        some = slices[first : first + _QUERIES_AT_ONCE]
+        try:
+            found += _queried_at_once(session, some, query)
+        except BackfillError:
+            for slice_ in some:
+                try:
+                    found += _queried_at_once(session, [slice_], query)
+                except BackfillError as error:
+                    found.append(error)
+    return found
+
+
+def _queried_at_once(
+    session: Session, slices: Sequence[Slice], query: str
+) -> list[Number | BackfillError | None]:
+    asked = " UNION ALL ".join(
+        f"SELECT {number} AS number, (\n{filled(session, slice_, query)}\n) AS expected"
+        for number, slice_ in enumerate(slices)
+    )
+    found = {int(number): value for number, value in session.fetch(asked)}
     return [found.get(number) for number in range(len(slices))]

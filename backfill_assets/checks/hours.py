@@ -31,18 +31,23 @@ def missing_hours(
         return {}
     quarters = Buckets(tuple(slices), column, "seconds", 900)
     spelling = session.spelling
-    group = quarters.expression(spelling)
+    columns = quarters.groups(spelling)
     try:
         found = session.fetch(
-            f"SELECT DISTINCT {group} FROM {qualified(spelling, table)} WHERE {quarters.condition(spelling)}"
+            f"SELECT DISTINCT {', '.join(columns)} FROM {qualified(spelling, table)} WHERE {quarters.condition(spelling)}"
         )
     except BackfillError as error:
         return error
-    there = {_hour_of(int(number), column) for (number,) in found if number is not None}
+    there: dict[int | None, set[tuple[int, int, int, int]]] = {}
+    for number, *fixed in found:
+        if number is not None:
+            hour = _hour_of(int(number), column)
+            there.setdefault(fixed[0] if fixed else 0, set()).add(hour)
     lacking: dict[int, list[int]] = {}
     for place, slice_ in enumerate(slices):
         expected = _hours(slice_, table, column, now)
-        hours = sorted({hour[-1] for hour in expected - there})
+        own = there.get(quarters.numbers[slice_.fixed], set())
+        hours = sorted({hour[-1] for hour in expected - own})
         if hours:
             lacking[place] = hours
     return lacking

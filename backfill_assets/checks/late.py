@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from backfill_assets.checks.by_slice import Buckets
 from backfill_assets.checks.read_times import read_times
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import instant, listed, quoted
+from backfill_assets.engines.sql import instant, quoted
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import Source
 from backfill_assets.slice import Slice
@@ -45,22 +45,20 @@ def late_slices(
     found, spelling = reference(session, table, source), session.spelling
     must_be_instant(session, table, found.relation, column)
     buckets = Buckets.of(found.slices([slice_ for slice_, _ in loaded]))
-    names = [name for name, _ in buckets.slices[0].fixed]
-    came = quoted(spelling, column)
+    came, columns = quoted(spelling, column), buckets.groups(spelling)
     oldest = instant(spelling, min(at for _, at in loaded))
     groups = session.fetch(
-        f"SELECT {', '.join([buckets.expression(spelling), *([listed(spelling, names)] if names else [])])},"
-        f" count(*), min({came}), max({came}) FROM {found.relation}"
+        f"SELECT {', '.join(columns)}, count(*), min({came}), max({came}) FROM {found.relation}"
         f" WHERE {buckets.condition(spelling)} AND {came} >= {oldest}"
         f" AND {is_late(spelling, buckets, column, [at for _, at in loaded])}"
-        f" GROUP BY {', '.join(str(n + 1) for n in range(1 + len(names)))}"
+        f" GROUP BY {', '.join(str(n + 1) for n in range(len(columns)))}"
     )
     late: dict[int, LateSlice] = {}
     place_of = buckets.finder()
     for value, *rest in groups:
-        place = place_of(value, rest[: len(names)])
+        place = place_of(value, rest.pop(0) if len(columns) > 1 else 0)
         if place is not None:
-            late[place] = _with(late.get(place), loaded[place], *rest[len(names) :])
+            late[place] = _with(late.get(place), loaded[place], *rest)
     return [late[place] for place in sorted(late)]
 
 

@@ -11,6 +11,7 @@ from backfill_assets.errors import BackfillError
 from backfill_assets.expectations import NoRows
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
+from backfill_assets.writing.expecting import broken_by
 from backfill_assets.writing.reference import reference
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Samples:
             return verdict
         self._left -= 1
         try:
-            rows = self._session.fetch(f"SELECT * FROM ({sql}) AS offending LIMIT {_ROWS}")
+            rows = self._session.fetch(f"SELECT * FROM (\n{sql}\n) AS offending LIMIT {_ROWS}")
         except BackfillError:  # the verdict has failed anyway, and says why
             return verdict
         return replace(verdict, sample=tuple(", ".join(map(_shown, row))[:300] for row in rows))
@@ -60,7 +61,7 @@ class Samples:
         rows = (
             f"SELECT * FROM {qualified(spelling, self._table)} WHERE {predicate(spelling, slice_)}"
         )
-        return f"WITH slice_rows AS (\n{rows}\n) {rule.sql.strip().rstrip(';')}"
+        return broken_by(rule, rows)
 
     def _late(self, verdict: Verdict) -> str | None:
         source, since = self._table.source, verdict.since

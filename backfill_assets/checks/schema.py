@@ -24,7 +24,7 @@ def schema_problems(session: Session, table: Table, columns: Mapping[str, str] |
         found.append(f"column {column.name!r} is declared to hold {column.kind} and holds {kind}")
     for name, declared in (table.columns or {}).items():
         actual = there.get(folded(name, spelling))
-        if actual is not None and _type(declared, spelling) != _type(actual, spelling):
+        if actual is not None and not _is(declared, actual, spelling):
             found.append(f"column {name!r} is declared as {declared} and is {actual}")
     if table.columns is not None and table.on_schema_change == "fail":
         declared_names = {folded(name, spelling) for name in table.columns}
@@ -34,12 +34,14 @@ def schema_problems(session: Session, table: Table, columns: Mapping[str, str] |
     return found
 
 
-def _type(kind: str, spelling: Spelling) -> str:
+def _is(declared: str, actual: str, spelling: Spelling) -> bool:
+    """Tell whether two spellings are one type; what a declaration leaves out, such as a scale, the engine chose."""
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    dialect = spelling.dialect
     try:
-        return exp.DataType.build(kind, dialect=dialect).sql(dialect=dialect).upper()
+        ours, theirs = (exp.DataType.build(k, dialect=spelling.dialect) for k in (declared, actual))
     except SqlglotError:
-        return kind.upper()
+        return declared.upper() == actual.upper()
+    said, has = ([part.sql() for part in one.expressions] for one in (ours, theirs))
+    return ours.this == theirs.this and has[: len(said)] == said

@@ -155,7 +155,7 @@ def _summary(found: Verified, wanted: str, config: VerifyConfig, backfill: str |
         else ""
     )
     if found.is_right:
-        return f"{begun}, and every check passed.{notes} Nothing was written."
+        return f"{begun}, and every check passed.{notes} No table was written."
     failed = ", ".join(f"{check} {count}" for check, count in found.failed.items())
     gaps = ""
     if found.never_loaded or found.gone:
@@ -165,7 +165,7 @@ def _summary(found: Verified, wanted: str, config: VerifyConfig, backfill: str |
         do = f" Backfill {backfill} of {wanted} was requested."
     elif wanted:
         do = f" To backfill {wanted}, type that into Materialize in the UI, or: {_command(config)}"
-    return f"{begun}; failed checks: {failed}.{gaps}{do}{notes} Nothing was written."
+    return f"{begun}; failed checks: {failed}.{gaps}{do}{notes} No table was written."
 
 
 def _metadata(

@@ -496,6 +496,15 @@ def _may_meet(slice_: Slice, dimensions: str) -> bool:
     return all(theirs.get(column, value) == value for column, value in slice_.fixed)
 
 
+def may_touch(slice_: Slice, load: Load) -> bool:
+    """Tell whether rows of `load` may be rows of `slice_`."""
+    window = slice_.window
+    if load.window_start is None or load.window_end is None or window is None:
+        return _may_meet(slice_, load.dimensions)
+    apart = load.window_start >= window.end or load.window_end <= window.start
+    return not apart and _may_meet(slice_, load.dimensions)
+
+
 def dimensions_of(slice_: Slice) -> str:
     """Return the static dimensions as JSON, keys in order; `{}` when there are none."""
     return json.dumps(dict(slice_.fixed), sort_keys=True)

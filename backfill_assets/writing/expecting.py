@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from decimal import Decimal
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import bound, predicate, quoted
 from backfill_assets.errors import BackfillError, DeclarationError, NotAsExpected
-from backfill_assets.expectations import Expectation, NoRows, RowCount, Source, Totals
+from backfill_assets.expectations import Expectation, NoRows, RowCount, Source, Totals, trimmed
 from backfill_assets.slice import Slice
 from backfill_assets.writing.fit import folded
 from backfill_assets.writing.reference import reference
@@ -72,9 +72,17 @@ def refuse_unexpected(slice_: Slice, findings: Sequence[Finding]) -> None:
         raise NotAsExpected(
             f"{slice_.label} was left as it was",
             "; ".join(f"{finding.rule}: {finding.why}" for finding in stopping),
-            f"Look at the source and the transform; if this is right, launch with the run tags allow={names} and"
-            " reason=..., or change what the table expects",
+            _what_to_do(stopping, names),
         )
+
+
+def _what_to_do(stopping: Sequence[Finding], names: str) -> str:
+    if all(finding.found is None for finding in stopping):
+        return "Correct what the table is declared to expect, or what it names"
+    return (
+        f"Look at the source and the transform; if this is right, launch with the run tags allow={names} and"
+        " reason=..., or change what the table expects"
+    )
 
 
 def allowance(rule: str) -> str:
@@ -117,6 +125,7 @@ class Staged:
     rows: int
     sums: dict[str, Number]
     twins: int = 0
+    scales: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def summed_columns(expects: Sequence[Expectation]) -> list[str]:
@@ -136,13 +145,14 @@ def compared(
     whose: str,
     *,
     allowed: bool = False,
+    scale: float = 0.0,
 ) -> Finding:
     """Return what comparing two numbers says; `whose` tells where the expected one comes from."""
     may_differ = 0.0
     passed, why = True, f"there is nothing to compare with yet ({whose})"
     if expected is not None:
         may_differ = _may_differ(rule, expected)
-        passed = agree(expected, found, may_differ)
+        passed = agree(expected, found, may_differ, scale)
         beyond = f"beyond {rule.tolerance:.4g} of it" + (
             f" and {rule.absolute:g}" if rule.absolute else ""
         )
@@ -153,22 +163,32 @@ def compared(
     )
 
 
-def agree(expected: Number, found: Number, may_differ: float) -> bool:
-    """Tell whether two sums differ by no more than `may_differ`; NaN agrees with NaN, infinity with itself."""
+def agree(expected: Number, found: Number, may_differ: float, scale: float = 0.0) -> bool:
+    """Tell whether two sums differ by no more than `may_differ`; NaN agrees with NaN, infinity with itself.
+
+    `scale` is the sum of the absolute values, which tells how much of a sum of floats is noise where it is near zero.
+    """
     if _is_nan(expected) or _is_nan(found):
         return _is_nan(expected) and _is_nan(found)
     if expected == found:
         return True
     if isinstance(expected, float) or isinstance(found, float):
         gap = abs(float(expected) - float(found))
-        noise = _FLOAT_NOISE * max(abs(float(expected)), abs(float(found)))
+        noise = _FLOAT_NOISE * max(abs(float(expected)), abs(float(found)), scale)
         return math.isfinite(gap) and gap <= max(may_differ, noise)
-    return abs(Decimal(expected) - Decimal(found)) <= Decimal(str(may_differ))
+    with localcontext() as exact:
+        exact.prec = 200  # more than any engine's decimals have
+        return abs(Decimal(expected) - Decimal(found)) <= Decimal(str(may_differ))
 
 
 def shown(number: Number) -> str:
     """Return a number as a sentence shows it."""
     return f"{number:,}"
+
+
+def scale_of(value: Any) -> float:
+    """Return a sum of absolute values that matters: that of floats, 0 for all others, which are exact."""
+    return value if isinstance(value, float) and math.isfinite(value) else 0.0
 
 
 def number(value: Any, whose: str) -> Number:
@@ -208,7 +228,9 @@ def _compared(
         measures, founds = ("rows",), [staged.rows]
     expected, whose = expected_of(session, slice_, rule, audit)
     return [
-        compared(rule, about, wanted, found, whose, allowed=allowed)
+        compared(
+            rule, about, wanted, found, whose, allowed=allowed, scale=staged.scales.get(about, 0.0)
+        )
         for about, wanted, found in zip(measures, expected, founds, strict=True)
     ]
 
@@ -226,7 +248,8 @@ def expected_of(
     if against == "last_load":
         last = audit.last_of(session, slice_)
         return [last.rows_after if last else None], "the last load"
-    found = session.fetch(f"SELECT * FROM ({filled(session, slice_, str(against))}) AS expected")
+    query = filled(session, slice_, str(against))
+    found = session.fetch(f"SELECT * FROM (\n{query}\n) AS expected LIMIT 2")
     if len(found) != 1 or len(found[0]) != 1 or found[0][0] is None:
         raise DeclarationError(
             "what was expected is not known",
@@ -246,7 +269,7 @@ def whose_of(slice_: Slice, rule: RowCount | Totals) -> str:
 def filled(session: Session, slice_: Slice, sql: str) -> str:
     """Return a query with the slice's edges in it, as the slice column spells them."""
     column, window = slice_.table.slice_column, slice_.window
-    sql = sql.strip().rstrip(";")
+    sql = trimmed(sql)
     if column is None or window is None:
         return sql
     start, end = (bound(session.spelling, column, edge) for edge in column.bounds(window))
@@ -283,12 +306,12 @@ def _broken(session: Session, rule: NoRows, rows: str, run: Run) -> Finding:
 
 def broken_rows(session: Session, rule: NoRows, rows: str) -> int:
     """Return how many rows of `rows` (a SELECT) a rule of one's own finds."""
-    sql = rule.sql.strip().rstrip(";")
-    return int(
-        session.fetch(
-            f"WITH slice_rows AS (\n{rows}\n) SELECT count(*) FROM (\n{sql}\n) AS broken"
-        )[0][0]
-    )
+    return int(session.fetch(f"SELECT count(*) FROM ({broken_by(rule, rows)}) AS broken")[0][0])
+
+
+def broken_by(rule: NoRows, rows: str) -> str:
+    """Return the query for the rows of `rows` (a SELECT) that a rule of one's own finds."""
+    return f"WITH slice_rows AS (\n{rows}\n) SELECT * FROM (\n{trimmed(rule.sql)}\n) AS broken_rows"
 
 
 def _twins(slice_: Slice, staged: Staged, run: Run) -> Finding:

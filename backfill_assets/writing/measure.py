@@ -10,11 +10,18 @@ from backfill_assets.engines.sql import listed, predicate, qualified, quoted, te
 from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.writing.casts import refuse_lossy
-from backfill_assets.writing.expecting import Staged, must_have_measures, number, summed_columns
+from backfill_assets.writing.expecting import (
+    Staged,
+    must_have_measures,
+    number,
+    scale_of,
+    summed_columns,
+)
 from backfill_assets.writing.fit import Fit
 from backfill_assets.writing.run import Run
 
 _SAMPLE = 5
+_SHOWN = 80
 _PARAMETERS = re.compile(r"\s*\([^)]*\)")
 
 
@@ -40,7 +47,9 @@ def facts_of_stage(
         if key
         else "count(*)"
     )
-    sums = "".join(f", sum({quoted(spelling, name)})" for name in measures)
+    sums = "".join(
+        f", sum({name}), sum(abs({name}))" for name in (quoted(spelling, m) for m in measures)
+    )
     total, inside, with_key, checksum, *added = session.fetch(
         f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)}{sums} FROM ({rows}) AS staged"
     )[0]
@@ -53,8 +62,9 @@ def facts_of_stage(
             "Give every row a key in the transform, or leave such rows out",
         )
     twins = _duplicates(session, slice_, rows, run)
-    by_name = {m: number(v, f"sum({m})") for m, v in zip(measures, added, strict=True)}
-    return Facts(int(total), str(checksum)), Staged(int(total), by_name, twins)
+    by_name = {m: number(v, f"sum({m})") for m, v in zip(measures, added[::2], strict=True)}
+    scales = {m: scale_of(v) for m, v in zip(measures, added[1::2], strict=True)}
+    return Facts(int(total), str(checksum)), Staged(int(total), by_name, twins, scales)
 
 
 def _present(spelling: Spelling, name: str) -> str:
@@ -81,7 +91,7 @@ def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: 
             f" OR {name} <> {text(session.spelling, wanted)} LIMIT {_SAMPLE}"
         )
         if others:
-            about += f"; {name} holds {', '.join('no value' if v is None else repr(v) for (v,) in others)}"
+            about += f"; {name} holds {', '.join('no value' if v is None else _cut(repr(v)) for (v,) in others)}"
     return BadRows(
         f"{slice_.label} was left as it was",
         f"{outside} of {total} rows do not belong to it{about}, and the slice is {predicate(session.spelling, slice_)}",
@@ -136,6 +146,12 @@ def must_agree(slice_: Slice, staged: Facts, inserted: int, written: Facts) -> N
         )
 
 
+def _cut(value: object) -> str:
+    """Return a value as a sentence shows it: a long one is cut off."""
+    shown = str(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
 def _checksum(session: Session, found: Fit) -> str:
     spelling = session.spelling
     columns: list[str] = []
@@ -168,7 +184,7 @@ def _duplicates(session: Session, slice_: Slice, rows: str, run: Run) -> int:
         raise BadRows(
             f"{slice_.label} was left as it was",
             f"{found} values of the unique key ({', '.join(slice_.table.unique_key)}) come more than once,"
-            f" for example {'; '.join(', '.join(map(str, row[:-1])) + f' x{row[-1]}' for row in sample)}",
+            f" for example {'; '.join(', '.join(_cut(v) for v in row[:-1]) + f' x{row[-1]}' for row in sample)}",
             "Remove the duplicates in the transform, or correct unique_key; if they are right, launch with the run"
             " tags allow=duplicate_keys and reason=...",
         )

@@ -10,12 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from backfill_assets.checks.late import late_slices
 from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
 from backfill_assets.engines import Session
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
+from backfill_assets.writing import Select
 from backfill_assets_tests.warehouses import AUDIT, Warehouse, at
 
 FIRST = date(2026, 5, 1)
@@ -375,6 +377,168 @@ def test_regions_are_checked_apart(warehouse: Warehouse) -> None:
         ("us", "row_count", False),
         ("us", "duplicate_keys", False),
     ]
+
+
+# slices that are looked at together are still slices
+
+
+def test_a_rule_about_the_slice_as_a_whole_sees_each_slice_alone(warehouse: Warehouse) -> None:
+    rule = NoRows("at_least_5", "SELECT count(*) AS n FROM slice_rows HAVING count(*) < 5")
+    table = Table("t", SliceColumn("day", "date"), expects=(rule,))
+    rows_of = {DAYS[0]: 10, DAYS[1]: 2, DAYS[2]: 10}
+    warehouse.write(
+        Table("t"), None, {"day": [day for day, n in rows_of.items() for _ in range(n)]}
+    )
+    found = look(warehouse, table, DAYS[:3], wanted=["at_least_5"])
+    assert wrong(found) == {"at_least_5": [str(DAYS[1])]}
+
+
+def test_a_slice_that_cannot_be_asked_leaves_the_others_their_answers(warehouse: Warehouse) -> None:
+    rule = NoRows("codes", "SELECT * FROM slice_rows WHERE CAST(code AS INTEGER) < 0")
+    table = Table("t", SliceColumn("day", "date"), expects=(rule,))
+    warehouse.write(Table("t"), None, {"day": DAYS[:3], "code": ["1", "x", "3"]})
+    found = look(warehouse, table, DAYS[:3], wanted=["codes"])
+    assert wrong(found) == {"codes": [str(DAYS[1])]}
+    assert "could not be asked" in found["codes"][str(DAYS[1])].why
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"), [("BOOLEAN", ("true", "false")), ("INTEGER", ("05", "06"))]
+)
+def test_dimensions_that_are_no_text_are_told_apart_as_the_engine_does(
+    warehouse: Warehouse, kind: str, values: tuple[str, str]
+) -> None:
+    warehouse.execute(f"CREATE TABLE src (day DATE, part {kind}, came TIMESTAMPTZ)")
+    warehouse.execute(f"CREATE TABLE t (day DATE, part {kind})")
+    table = Table(
+        "t",
+        SliceColumn("day", "date"),
+        dimensions=("part",),
+        source=Source("src", on="day", ingested_at="came"),
+        expects=(RowCount(tolerance=0),),
+    )
+    both = [Slice(table, Window.day(FIRST), (("part", v),), partition=v) for v in values]
+    for value in values:
+        warehouse.execute(
+            f"INSERT INTO src VALUES (DATE '{FIRST}', '{value}', '2026-05-01 00:00:00+00')"
+        )
+        select = Select("SELECT day, part FROM src")
+        warehouse.write(table, str(FIRST), select, fixed={"part": value})
+    with warehouse.session() as session:
+        assert [v.why for v in verdicts(session, table, both, AUDIT, NOW) if not v.passed] == []
+        assert late_slices(session, AUDIT, table, both) == []
+    warehouse.execute(
+        f"INSERT INTO src VALUES (DATE '{FIRST}', '{values[1]}', '2030-01-01 00:00:00+00')"
+    )
+    with warehouse.session() as session:
+        (late,) = late_slices(session, AUDIT, table, both)
+    assert (late.slice.name, late.rows) == (values[1], 1)
+
+
+def test_an_hour_that_one_region_lacks_is_not_filled_by_another(warehouse: Warehouse) -> None:
+    table = Table("t", SliceColumn("at", "timestamp"), dimensions=("region",), hours=(8, 10))
+    rows = [datetime(2026, 5, 1, 8), datetime(2026, 5, 1, 9), datetime(2026, 5, 1, 8)]
+    data = {"at": pa.array(rows, pa.timestamp("us")), "region": ["us", "us", "eu"]}
+    warehouse.write(Table("t"), None, data)
+    cut = [Slice(table, Window.day(FIRST), (("region", r),), partition=r) for r in ("eu", "us")]
+    for some in (cut, cut[:1]):
+        with warehouse.session() as session:
+            found = list(verdicts(session, table, some, AUDIT, NOW, ["missing_partitions"]))
+        assert [v.slice.name for v in found if not v.passed] == ["eu"]
+
+
+def test_a_table_that_is_cut_anew_is_judged_by_no_load_of_the_old_cut(warehouse: Warehouse) -> None:
+    table = Table("t", SliceColumn("day", "date"), unique_key=("id",))
+    week = Window(at("2026-05-03 00:00"), at("2026-05-10 00:00"))
+    seven = [date(2026, 5, 3 + n) for n in range(7)]
+    warehouse.write(table, week, {"day": seven * 2, "id": list(range(14))})
+    warehouse.write(table, "2026-05-03", {"day": seven[:1], "id": [100]})
+    assert wrong(look(warehouse, table, seven)) == {}
+    assert wrong(look(warehouse, table, seven[:1])) == {}
+    # and the other way round: the day's own load is older than the week's
+    warehouse.write(table, week, {"day": seven * 3, "id": list(range(21))})
+    assert wrong(look(warehouse, table, seven)) == {}
+    warehouse.execute("DELETE FROM t WHERE day = DATE '2026-05-03'")
+    assert wrong(look(warehouse, table, seven)) == {"missing_partitions": ["2026-05-03"]}
+
+
+def test_a_run_that_might_load_another_count_did_not_allow_rows_to_vanish_later(
+    warehouse: Warehouse,
+) -> None:
+    table = Table("t", SliceColumn("day", "date"), expects=(RowCount(against=10),))
+    allowed = {"allows": frozenset({"row_count"}), "reason": "a strike"}
+    warehouse.write(table, str(FIRST), {"day": [FIRST] * 5}, **allowed)
+    told = look(warehouse, table, [FIRST], wanted=["row_count"])["row_count"][str(FIRST)]
+    assert (told.passed, told.severity) == (False, "warn")
+    warehouse.execute("DELETE FROM t")
+    told = look(warehouse, table, [FIRST], wanted=["row_count"])["row_count"][str(FIRST)]
+    assert (told.passed, told.severity) == (False, "block")
+
+
+def test_decimals_of_many_digits_are_summed_to_the_last_one(warehouse: Warehouse) -> None:
+    huge = "333333333333333333333333333333333.33"
+    warehouse.execute(
+        "CREATE TABLE src (day DATE, rows NUMERIC(38,2))",
+        "CREATE TABLE t (day DATE, rows NUMERIC(38,2))",
+    )
+    for day in DAYS[:2]:
+        for table_name in ("src", "t"):
+            warehouse.execute(f"INSERT INTO {table_name} VALUES (DATE '{day}', {huge})")
+    table = Table(
+        "t",
+        SliceColumn("day", "date"),
+        source=Source("src", on="day"),
+        expects=(Totals(("rows",), tolerance=0),),
+    )
+    assert wrong(look(warehouse, table, DAYS[:2], wanted=["totals"])) == {}
+    warehouse.execute(f"UPDATE t SET rows = rows + 1 WHERE day = DATE '{DAYS[1]}'")
+    assert wrong(look(warehouse, table, DAYS[:2], wanted=["totals"])) == {"totals": [str(DAYS[1])]}
+
+
+def test_a_clock_without_a_zone_makes_late_rows_unknown_and_nothing_else(
+    warehouse: Warehouse,
+) -> None:
+    warehouse.execute(
+        "CREATE TABLE src (day DATE, came TIMESTAMP)",
+        f"INSERT INTO src VALUES (DATE '{FIRST}', '2026-05-01 10:00:00')",
+    )
+    table = Table(
+        "t",
+        SliceColumn("day", "date"),
+        source=Source("src", on="day", ingested_at="came"),
+        expects=(RowCount(),),
+    )
+    warehouse.write(table, str(FIRST), {"day": [FIRST]})
+    found = look(warehouse, table, [FIRST])
+    assert wrong(found) == {"late_rows": [str(FIRST)]}
+
+
+def test_queries_may_end_in_comments_and_begin_with_their_own_with(warehouse: Warehouse) -> None:
+    warehouse.execute(
+        "CREATE SCHEMA raw",
+        'CREATE TABLE raw."my orders" (day DATE)',
+        f"INSERT INTO raw.\"my orders\" VALUES (DATE '{FIRST}')",
+    )
+    table = Table(
+        "t",
+        SliceColumn("day", "date"),
+        source=Source('raw."my orders"', on="day"),
+        expects=(
+            RowCount(),
+            RowCount(against="SELECT 1 -- one row"),
+            RowCount(against="SELECT 1; -- one row"),
+            NoRows(
+                "own_with", "WITH a AS (SELECT * FROM slice_rows) SELECT day FROM a -- all of them"
+            ),
+        ),
+    )
+    free = replace(table, expects=table.expects[:-1])
+    warehouse.write(free, str(FIRST), {"day": [FIRST]})
+    found = look(warehouse, table, [FIRST])
+    assert wrong(found) == {"own_with": [str(FIRST)]}
+    verdict = found["own_with"][str(FIRST)]
+    assert verdict.sample == (str(FIRST),)
+    assert warehouse.rows(verdict.sql) == [(FIRST,)]
 
 
 # size

@@ -200,6 +200,18 @@ def test_totals_of_floats_know_what_is_no_number_and_what_is_only_noise(
             warehouse.write(table, DAY, data)
 
 
+def test_a_ledger_of_floats_that_sums_to_nothing_is_no_difference(warehouse: Warehouse) -> None:
+    warehouse.execute("CREATE TABLE src (day DATE, x DOUBLE PRECISION)")
+    ledger = [0.1, 0.2, 0.3, -0.6]
+    for value in ledger:
+        warehouse.execute(f"INSERT INTO src VALUES (DATE '{DAY}', {value})")
+    table = Table(
+        "t", SliceColumn("day", "date"), source=Source("src", on="day"), expects=(Totals(("x",)),)
+    )
+    data = {"day": [date(2026, 5, 12)] * 4, "x": sorted(ledger, reverse=True)}
+    assert warehouse.write(table, DAY, data).rows_after == 4
+
+
 def test_large_decimals_are_compared_to_the_last_place(warehouse: Warehouse) -> None:
     warehouse.execute(
         "CREATE TABLE src (day DATE, x DECIMAL(38,9))",
