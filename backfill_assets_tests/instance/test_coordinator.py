@@ -9,6 +9,7 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.remote_origin import (
     RegisteredCodeLocationOrigin,
     RemoteJobOrigin,
@@ -33,6 +34,10 @@ DAYS = dg.DailyPartitionsDefinition("2020-01-01")
 def fct_key() -> None: ...
 
 
+@dg.asset(key_prefix=["table"], partitions_def=DAYS, pool="warehouse")
+def pooled() -> None: ...
+
+
 @dg.job
 def looks_around() -> None: ...
 
@@ -47,16 +52,24 @@ def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.Dag
     settings.cache_clear()
 
 
-def submitted(instance: dg.DagsterInstance, job: str = "__ASSET_JOB", **tags: str) -> dg.DagsterRun:
+def submitted(
+    instance: dg.DagsterInstance,
+    job: str = "__ASSET_JOB",
+    asset: dg.AssetsDefinition = fct_key,
+    **tags: str,
+) -> dg.DagsterRun:
     """Submit a run of the asset as webserver and daemon do; the workspace is the asset's own graph."""
     names = {"backfill": "dagster/backfill", "partition": "dagster/partition"}
-    repository = dg.Definitions(assets=[fct_key], jobs=[looks_around]).get_repository_def()
+    repository = dg.Definitions(assets=[fct_key, pooled], jobs=[looks_around]).get_repository_def()
     graph: Any = repository.asset_graph
     graph.asset_keys_for_job = lambda _: set()
     workspace: Any = SimpleNamespace(asset_graph=graph)
+    definition = repository.get_job(job)
+    if job == "__ASSET_JOB":
+        definition = definition.get_subset(asset_selection={asset.key})
     run = instance.create_run_for_job(
-        repository.get_job(job),
-        asset_selection=frozenset([fct_key.key]) if job == "__ASSET_JOB" else None,
+        definition,
+        asset_selection=frozenset([asset.key]) if job == "__ASSET_JOB" else None,
         tags={names.get(key, key): value for key, value in tags.items()},
         remote_job_origin=RemoteJobOrigin(
             RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("location"), "__repository__"), job
@@ -140,3 +153,27 @@ def test_a_reason_that_is_demanded_always_is_demanded_of_what_writes_an_asset(
     settings.cache_clear()
     assert submitted(instance, partition="2020-01-01").status == dg.DagsterRunStatus.FAILURE
     assert submitted(instance, job="looks_around").status == dg.DagsterRunStatus.QUEUED
+
+
+def test_backfills_that_wait_for_a_pool_of_one_do_not_hold_a_live_run_back(
+    instance: dg.DagsterInstance,
+) -> None:
+    """Dagster's own choice of what leaves the queue, with five backfill runs of a full pool at its head."""
+    from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
+
+    instance.event_log_storage.set_concurrency_slots("warehouse", 1)
+    waiting = [
+        submitted(instance, asset=pooled, partition=f"2020-01-0{day}", priority="0")
+        for day in range(1, 6)
+    ]
+    live = submitted(instance)
+    with QueuedRunCoordinatorDaemon(1) as daemon:
+        chosen = daemon._get_runs_to_dequeue(instance, instance.get_concurrency_config(), None)
+        assert live.run_id in {run.run_id for run in chosen}
+        assert len({run.run_id for run in chosen} & {run.run_id for run in waiting}) == 1
+        for run in chosen:
+            starting = DagsterEvent(DagsterEventType.PIPELINE_STARTING.value, run.job_name)
+            instance.report_dagster_event(starting, run.run_id)
+        late = submitted(instance)
+        chosen = daemon._get_runs_to_dequeue(instance, instance.get_concurrency_config(), None)
+    assert [run.run_id for run in chosen] == [late.run_id]
