@@ -11,7 +11,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import (
+    AssetCheckEvaluationPlanned,
+)
 from dagster._core.definitions.reconstruct import ReconstructableRepository
+from dagster._core.events import DagsterEvent, DagsterEventType
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 from dagster._core.storage.dagster_run import DagsterRunStatus
 
@@ -423,6 +427,33 @@ def test_checks_of_each_partition_are_shown_and_a_failed_one_is_red(place: Place
         "-",
     ]
     assert "🔴 **Dagster says COMPLETED_SUCCESS, and yet 1 check failed." in told
+
+
+def test_what_was_checked_is_not_forgotten_when_another_run_waits_to_check_it_again(
+    place: Place,
+) -> None:
+    day = "2026-03-01"
+    place.backfill("checked", [SALES_1], [day])
+    place.run(SALES_1, day, "checked", checks=[not_too_many])
+    place.end("checked")
+    assert rows_of(place.report("checked"))[day]["checks"] == "1 passed"
+    waits = dg.DagsterRun(job_name="another", status=DagsterRunStatus.NOT_STARTED)
+    place.instance.add_run(waits)
+    subset: Any = SALES_1.partitions_def.subset_with_partition_keys([day])  # type: ignore[union-attr]
+    planned = AssetCheckEvaluationPlanned(
+        asset_key=SALES_1.key,
+        check_name="not_too_many",
+        partitions_subset=subset.to_serializable_subset(),
+    )
+    place.instance.report_dagster_event(
+        DagsterEvent(
+            DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+            "another",
+            event_specific_data=planned,
+        ),
+        waits.run_id,
+    )
+    assert rows_of(place.report("checked"))[day]["checks"] == "1 passed"
 
 
 class Page(HTMLParser):

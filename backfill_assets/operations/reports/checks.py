@@ -33,11 +33,16 @@ def checks_of(
         infos = storage.get_asset_check_partition_info([key])
         status = {info.partition_key: info.latest_execution_status.value for info in infos}
         why = _failures(storage, key) if "FAILED" in status.values() else {}
+        planned_anew: set[str | None] = set()
         for info in infos:
             part, run = info.partition_key, info.latest_planned_run_id
             if run in runs or (part is not None and info.is_current):
                 result, said = _result(status[part], runs.get(run), why.get(part))
                 found.setdefault(part, []).append(Check(key.name, result, said))
+            else:
+                planned_anew.add(part)
+        for part, check in _before(storage, key, runs, planned_anew).items():
+            found.setdefault(part, []).append(check)
     return {part: tuple(checks) for part, checks in found.items()}
 
 
@@ -51,6 +56,30 @@ def _result(
         return ("warned" if warns else "failed"), said
     ended = ("SUCCESS", "FAILURE", "CANCELED")
     return ("not run" if run is None or run in ended else "running"), ""
+
+
+def _before(
+    storage: Any, key: Any, runs: Mapping[str, str], parts: set[str | None]
+) -> Mapping[str | None, Check]:
+    """Return what the backfill's own runs found in partitions that another run, perhaps in the queue, checks anew."""
+    from dagster._core.storage.asset_check_execution_record import (
+        AssetCheckExecutionRecordStatus as Status,
+    )
+
+    found: dict[str | None, Check] = {}
+    if not parts:
+        return found
+    records = storage.get_asset_check_execution_history(
+        key, limit=_FAILED_READ, status={Status.SUCCEEDED, Status.FAILED}
+    )
+    for record in records:
+        evaluation, part = record.evaluation, record.partition
+        if part in parts and part not in found and record.run_id in runs and evaluation is not None:
+            warns = evaluation.severity == dg.AssetCheckSeverity.WARN
+            said = without_secrets(evaluation.description or "")
+            result, _ = _result(record.status.value, None, (warns, said))
+            found[part] = Check(key.name, result, "" if evaluation.passed else said)
+    return found
 
 
 def _failures(storage: Any, key: Any) -> dict[str | None, tuple[bool, str]]:
