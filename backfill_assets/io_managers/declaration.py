@@ -145,13 +145,25 @@ def late_rows_of(metadata: Mapping[str, Any], asset: str) -> Literal["report", "
 def _refuse_misspelled(metadata: Mapping[str, Any], asset: str) -> None:
     """Raise for a key that is nearly one of ours: it would be left out, and a guard with it."""
     for key in metadata:
-        like = difflib.get_close_matches(key, _KNOWN, 1, 0.85) if key not in _KNOWN else []
-        if like:
+        like = _like(key) if key not in _KNOWN else None
+        if like is not None:
             raise DeclarationError(
                 f"asset {asset} cannot be written",
-                f"its metadata has {key!r}, which means nothing here and is nearly {like[0]!r}",
-                f"Write {like[0]}, or give that metadata a name that is less alike",
+                f"its metadata has {key!r}, which means nothing here and is nearly {like!r}",
+                f"Write {like}, or give that metadata a name that is less alike",
             )
+
+
+def _like(key: str) -> str | None:
+    """Return the key of ours that `key` nearly is: by most of its letters, by letters swapped, or by a wrong one."""
+    if near := difflib.get_close_matches(key, _KNOWN, 1, 0.85):
+        return near[0]
+    for known in _KNOWN:
+        if len(key) == len(known) >= 5:
+            differing = sum(a != b for a, b in zip(key, known, strict=True))
+            if differing == 1 or sorted(key) == sorted(known):
+                return known
+    return None
 
 
 def columns_by_dimension(
@@ -160,6 +172,7 @@ def columns_by_dimension(
     """Return the column of each partition dimension; a plain partitioning has one, named `""`."""
     given = plain(metadata.get("partition_expr"))
     if given is None:
+        _refuse_misspelled(metadata, asset)
         raise DeclarationError(
             f"asset {asset} cannot be written by partition",
             "it declares no column that says to which partition a row belongs, so a second run would not know what to delete",

@@ -243,7 +243,14 @@ def test_a_function_of_the_slice_on_a_new_table_asks_for_the_kind(warehouse: War
 
 
 @pytest.mark.parametrize(
-    ("key", "meant"), [("uniquekey", "unique_key"), ("on_schema_changes", "on_schema_change")]
+    ("key", "meant"),
+    [
+        ("uniquekey", "unique_key"),
+        ("on_schema_changes", "on_schema_change"),
+        ("tabel", "table"),
+        ("shcema", "schema"),
+        ("budjet", "budget"),
+    ],
 )
 def test_metadata_that_is_nearly_ours_is_not_left_out(
     warehouse: Warehouse, key: str, meant: str
@@ -257,6 +264,14 @@ def test_metadata_that_is_nearly_ours_is_not_left_out(
         return frame(1)
 
     assert f"nearly '{meant}'" in failure_of(warehouse.run(t, partition_key=KEY, ok=False))
+
+
+def test_a_misspelt_partition_expr_is_told_as_that_and_not_as_missing(warehouse: Warehouse) -> None:
+    @dg.asset(partitions_def=DAYS, key_prefix=["mart"], metadata={"partiton_expr": "day"})
+    def t() -> pd.DataFrame:
+        return frame(1)
+
+    assert "nearly 'partition_expr'" in failure_of(warehouse.run(t, partition_key=KEY, ok=False))
 
 
 def test_a_row_of_another_region_is_told_by_its_region(warehouse: Warehouse) -> None:
