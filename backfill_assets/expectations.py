@@ -75,6 +75,12 @@ class RowCount:
         if isinstance(against, int) and against < 0:
             raise _wrong(f"it expects {against!r} rows", "Give a number of rows that is 0 or more")
 
+    @property
+    def query(self) -> str | None:
+        """The query that `against` is, None where it is something else."""
+        named = isinstance(self.against, str) and self.against in ("source", "last_load")
+        return self.against if isinstance(self.against, str) and not named else None
+
 
 @dataclass(frozen=True)
 class Totals:

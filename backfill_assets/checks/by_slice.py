@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from decimal import Decimal, localcontext
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,13 +18,12 @@ from backfill_assets.engines.sql import bound, predicate, quoted, text, within
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn
 from backfill_assets.window import Window
+from backfill_assets.writing.expecting import Number, exact_decimals
 
 _STEPS = (900, 60, 1)
-# more than any engine's decimals have: a sum is never rounded here
-_DIGITS = 200
 
 
-Number = int | float | Decimal
+Fixed = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -84,35 +82,30 @@ class Buckets:
 
     def per_slice(self, spelling: Spelling, values: Sequence[str]) -> str:
         """Return the SQL that is `values[n]` for the rows of the slice with number `n`, and NULL between the slices."""
-        if self.column is None:
-            return self._by_dimensions(spelling, values, lambda at: values[at[0]])
-        edges = list(self._places)
 
-        def stepped(numbers: list[int]) -> str:
-            by_start = {self._start(self.slices[n]): values[n] for n in numbers}
-            ends = {self._start(self.slices[n]): self._end(self.slices[n]) for n in numbers}
-            found, current, until = [], "NULL", None
-            for edge in edges[:-1]:
-                if edge in by_start:
-                    current, until = by_start[edge], ends[edge]
-                elif until is not None and edge >= until:
-                    current = "NULL"
-                found.append(current)
-            return self._stepped(spelling, found)
+        def of(fixed: Fixed) -> str:
+            own = [n for n, slice_ in enumerate(self.slices) if slice_.fixed == fixed]
+            if self.column is None:
+                return values[own[0]]
+            return self._stepped(spelling, self._between(own, values))
 
-        return self._by_dimensions(spelling, values, stepped)
+        return self._by_dimensions(spelling, of)
 
-    def _by_dimensions(
-        self, spelling: Spelling, values: Sequence[str], of: Callable[[list[int]], str]
-    ) -> str:
-        groups: dict[tuple[tuple[str, str], ...], list[int]] = {}
-        for number in range(len(values)):
-            groups.setdefault(self.slices[number].fixed, []).append(number)
-        if list(groups) == [()]:
-            return of(groups[()])
+    def _between(self, own: Sequence[int], values: Sequence[str]) -> list[str]:
+        """Return between each two edges the value of the slice that is there, of those with the numbers `own`."""
+        found = ["NULL"] * (len(self._places) - 1)
+        for number in own:
+            first, last = (self._places[edge] for edge in self._bounds_of(self.slices[number]))
+            found[first:last] = [values[number]] * (last - first)
+        return found
+
+    def _by_dimensions(self, spelling: Spelling, of: Callable[[Fixed], str]) -> str:
+        """Return the SQL that is `of` the values that a row's dimensions have; NULL for values of no slice."""
+        if list(self.numbers) == [()]:
+            return of(())
         cases = " ".join(
-            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {of(numbers)}"
-            for fixed, numbers in groups.items()
+            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {of(fixed)}"
+            for fixed in self.numbers
         )
         return f"CASE {cases} END"
 
@@ -134,18 +127,13 @@ class Buckets:
     @cached_property
     def _places(self) -> dict[Any, int]:
         """The edges of all slices in order, each with its place."""
-        edges = {edge for s in self.slices for edge in (self._start(s), self._end(s))}
+        edges = {edge for slice_ in self.slices for edge in self._bounds_of(slice_)}
         return {edge: place for place, edge in enumerate(sorted(edges))}
 
-    def _start(self, slice_: Slice) -> Any:
+    def _bounds_of(self, slice_: Slice) -> tuple[Any, Any]:
         assert self.column is not None
         assert slice_.window is not None
-        return self.column.bounds(slice_.window)[0]
-
-    def _end(self, slice_: Slice) -> Any:
-        assert self.column is not None
-        assert slice_.window is not None
-        return self.column.bounds(slice_.window)[1]
+        return self.column.bounds(slice_.window)
 
     def condition(self, spelling: Spelling) -> str:
         """Return the SQL that holds for the rows of any of the slices, and perhaps for some between them."""
@@ -168,8 +156,7 @@ class Buckets:
         """Return the sum of each measure for each slice; a group is its value, its dimensions and its measures."""
         place_of, dimensions = self.finder(), bool(self.slices and self.slices[0].fixed)
         total: list[list[Number]] = [[0] * measures for _ in self.slices]
-        with localcontext() as exact:
-            exact.prec = _DIGITS
+        with exact_decimals():
             for value, *rest in groups:
                 number = place_of(value, rest.pop(0) if dimensions else 0)
                 if number is not None:
@@ -185,18 +172,11 @@ class Buckets:
         """
         if not (self.slices and self.slices[0].fixed):
             return [self.expression(spelling)]
-        return [self.expression(spelling), self.fixed_number(spelling)]
-
-    def fixed_number(self, spelling: Spelling) -> str:
-        """Return the SQL that numbers the values of a row's dimensions as `finder` takes them; NULL for none of them."""
-        cases = " ".join(
-            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {number}"
-            for fixed, number in self.numbers.items()
-        )
-        return f"CASE {cases} END"
+        number = self._by_dimensions(spelling, lambda fixed: str(self.numbers[fixed]))
+        return [self.expression(spelling), number]
 
     @cached_property
-    def numbers(self) -> dict[tuple[tuple[str, str], ...], int]:
+    def numbers(self) -> dict[Fixed, int]:
         """The values of the dimensions, each with its number."""
         return {fixed: n for n, fixed in enumerate(dict.fromkeys(s.fixed for s in self.slices))}
 
@@ -224,7 +204,8 @@ class Buckets:
         if self.column is None or slice_.window is None:
             return 0, 1
         if self.by == "edges":
-            return self._places[self._start(slice_)], self._places[self._end(slice_)]
+            start, end = self._bounds_of(slice_)
+            return self._places[start], self._places[end]
         if self.by == "seconds":
             start, end = _seconds(self.column, slice_.window)
             return start / self.step, end / self.step

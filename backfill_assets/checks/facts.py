@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from backfill_assets.checks.by_slice import Buckets, Number, measured
 from backfill_assets.checks.late import is_late, must_be_instant
 from backfill_assets.checks.read_times import read_times
 from backfill_assets.engines import Session, Spelling
 from backfill_assets.engines.sql import listed, qualified, quoted
-from backfill_assets.errors import BackfillError
+from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load
-from backfill_assets.writing.audit import dimensions_of, may_touch
-from backfill_assets.writing.expecting import filled, scale_of, summed_columns
+from backfill_assets.writing.audit import Key, key_of, last_loads
+from backfill_assets.writing.expecting import (
+    filled,
+    number,
+    scale_of,
+    summed_columns,
+    whose_of,
+)
 from backfill_assets.writing.reference import reference
 
-# the newest load of a slice, by `key_of`
-Key = tuple[str, "datetime | None", "datetime | None"]
+# the last load of a slice, by `key_of`
 Loads = Mapping[Key, Load]
 
-_QUERIES_AT_ONCE = 200
+T = TypeVar("T")
+
+# the slices that are looked at together: bounded memory for a table of many years
+AT_ONCE = 400
 
 
 @dataclass(frozen=True)
@@ -57,9 +66,9 @@ class Facts:
 def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable) -> Facts:
     """Return what the checks of `slices` compare: the same number of statements for one slice and for a year."""
     columns = session.columns_of(qualified(session.spelling, table))
-    loads = newest_loads(session, audit, table, slices)
+    newest = audit.newest(session, table, Buckets.of(slices).whole)
     sources: dict[Source, Sequence[Counted] | BackfillError] = {}
-    read, late_problem = _since(session, table, slices, audit)
+    read, late_problem = _since(session, table, slices, newest)
     for source, measures in _sources(table).items():
         try:
             sources[source] = _source(session, table, slices, source, measures, read)
@@ -67,25 +76,18 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
             sources[source] = error
     queries: dict[str, Sequence[Number | BackfillError | None]] = {}
     for rule in table.expects:
-        if (
-            isinstance(rule, RowCount)
-            and isinstance(rule.against, str)
-            and rule.against
-            not in (
-                "source",
-                "last_load",
-            )
-        ):
-            queries[rule.against] = _queried(session, slices, rule.against)
+        if isinstance(rule, RowCount) and rule.query is not None:
+            queries[rule.query] = _queried(session, slices, rule.query)
     try:
         counted = _table(session, table, slices, columns)
     except BackfillError as error:
         counted = error
+    loads = last_loads(newest, slices)
     return Facts(columns, counted, sources, queries, loads, read, late_problem)
 
 
 def _since(
-    session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable
+    session: Session, table: Table, slices: Sequence[Slice], newest: Sequence[Load]
 ) -> tuple[Sequence[datetime | None], BackfillError | None]:
     """Return since when each slice is read, for tables that can tell what came late, or why that cannot be told."""
     source = table.source
@@ -94,7 +96,7 @@ def _since(
     try:
         at = reference(session, table, source)
         must_be_instant(session, table, at.relation, source.ingested_at)
-        return read_times(session, audit, table, slices), None
+        return read_times(newest, slices), None
     except BackfillError as error:
         return (), error
 
@@ -102,27 +104,8 @@ def _since(
 def newest_loads(
     session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
 ) -> Loads:
-    """Return the newest load of each slice that has one."""
-    found = audit.newest(session, table, Buckets.of(slices).whole)
-    loads = {(load.dimensions, load.window_start, load.window_end): load for load in found}
-    wanted = {key_of(slice_): slice_ for slice_ in slices}
-    others = [load for key, load in loads.items() if key not in wanted]
-    return {
-        key: load
-        for key, slice_ in wanted.items()
-        if (load := loads.get(key)) is not None
-        # since a later load of another cut, nobody can say what the slice's own one has left
-        and not any(
-            other.committed_at > load.committed_at and may_touch(slice_, other) for other in others
-        )
-    }
-
-
-def key_of(slice_: Slice) -> Key:
-    """Return what a slice and its loads have in common: the dimensions and the edges of the window."""
-    window = slice_.window
-    start, end = (window.start, window.end) if window else (None, None)
-    return dimensions_of(slice_), start, end
+    """Return what each slice was last loaded with, where that is known."""
+    return last_loads(audit.newest(session, table, Buckets.of(slices).whole), slices)
 
 
 def _table(
@@ -133,7 +116,7 @@ def _table(
     spelling, sums = session.spelling, summed_columns(table.expects)
     measures = {"rows": "count(*)"}
     if table.unique_key:
-        measures["keys"] = _count_apart(spelling, table.unique_key)
+        measures["keys"] = count_apart(spelling, table.unique_key)
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
     relation = qualified(spelling, table)
@@ -149,7 +132,7 @@ def _table(
     ]
 
 
-def _count_apart(spelling: Spelling, key: Sequence[str]) -> str:
+def count_apart(spelling: Spelling, key: Sequence[str]) -> str:
     """Return the SQL that counts different keys, two NULLs being no difference."""
     if len(key) > 1:
         return spelling.count_rows_apart.format(columns=listed(spelling, key))
@@ -205,27 +188,59 @@ def _source(
 def _queried(
     session: Session, slices: Sequence[Slice], query: str
 ) -> list[Number | BackfillError | None]:
-    """Return what a query says of each slice; where one of them cannot be asked, the others still are."""
-    found: list[Number | BackfillError | None] = []
-    for first in range(0, len(slices), _QUERIES_AT_ONCE):
-        some = slices[first : first + _QUERIES_AT_ONCE]
+    """Return what a query says of each slice."""
+
+    def ask(places: Sequence[int]) -> list[Number | None]:
+        asked = " UNION ALL ".join(
+            f"SELECT {place} AS place, (\n{filled(session, slices[place], query)}\n) AS expected"
+            for place in places
+        )
+        found = {int(place): value for place, value in session.fetch(asked)}
+        return [found.get(place) for place in places]
+
+    return together_or_alone(ask, len(slices))
+
+
+def together_or_alone(
+    ask: Callable[[Sequence[int]], Sequence[T]], count: int
+) -> list[T | BackfillError]:
+    """Return what `ask` says of each of `count` slices, asked for many at once; where one fails, each of them alone."""
+    found: list[T | BackfillError] = []
+    for first in range(0, count, AT_ONCE):
+        places = range(first, min(first + AT_ONCE, count))
         try:
-            found += _queried_at_once(session, some, query)
+            found += ask(places)
         except BackfillError:
-            for slice_ in some:
+            for place in places:
                 try:
-                    found += _queried_at_once(session, [slice_], query)
+                    found += ask([place])
                 except BackfillError as error:
                     found.append(error)
     return found
 
 
-def _queried_at_once(
-    session: Session, slices: Sequence[Slice], query: str
-) -> list[Number | BackfillError | None]:
-    asked = " UNION ALL ".join(
-        f"SELECT {number} AS number, (\n{filled(session, slice_, query)}\n) AS expected"
-        for number, slice_ in enumerate(slices)
-    )
-    found = {int(number): value for number, value in session.fetch(asked)}
-    return [found.get(number) for number in range(len(slices))]
+def against(
+    facts: Facts, slice_: Slice, place: int, rule: RowCount | Totals, about: str
+) -> tuple[Number | None, str]:
+    """Return what `rule` expects of a slice, and whose number it is; raise where it could not be found out."""
+    source = slice_.table.source if rule.against == "source" else rule.against
+    if isinstance(source, int):
+        return source, "its declaration"
+    if isinstance(source, Source):
+        theirs = facts.sources[source]
+        if isinstance(theirs, BackfillError):
+            raise theirs
+        counted = theirs[place]
+        expected = counted.rows if isinstance(rule, RowCount) else counted.sums[about]
+        return expected, whose_of(slice_, rule)
+    if source == "last_load":
+        load = facts.loads.get(key_of(slice_))
+        return load.rows_after if load else None, "the last load"
+    value = facts.queries[str(source)][place]
+    if isinstance(value, BackfillError):
+        raise value
+    if value is None:
+        raise DeclarationError(
+            "what was expected is not known", "its query gave no number", "Correct it"
+        )
+    return number(value, "its query"), "its query"

@@ -38,7 +38,8 @@ def late_slices(
     A slice that was never loaded has none: it is a gap. A row without a time of ingestion is never late.
     """
     source, column = source_of(table)
-    times = read_times(session, audit, table, slices)
+    newest = audit.newest(session, table, Buckets.of(slices).whole)
+    times = read_times(newest, slices)
     loaded = [(slice_, at) for slice_, at in zip(slices, times, strict=True) if at is not None]
     if not loaded:
         return []

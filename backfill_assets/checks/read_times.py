@@ -6,27 +6,24 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 
-from backfill_assets.checks.by_slice import Buckets
-from backfill_assets.engines import Session
 from backfill_assets.slice import Slice
-from backfill_assets.table import Table
 from backfill_assets.window import Window
-from backfill_assets.writing import AuditTable, Load
+from backfill_assets.writing import Load
 
 _DAY = timedelta(days=1)
 Days = Mapping["date | None", Sequence[Load]]
 
 
-def read_times(
-    session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
-) -> list[datetime | None]:
+def read_times(newest: Sequence[Load], slices: Sequence[Slice]) -> list[datetime | None]:
     """Return for each slice the instant before its source was last read in full; None where it never was.
+
+    `newest` are the newest loads of the table that touch the slices, as `AuditTable.newest` gives them.
 
     A slice need not have been loaded as the one that it is now: a month may have come in days, or a day as part of a
     month, or a region with the whole table. What is read in parts is read since the oldest of them.
     """
     found: dict[str, dict[date | None, list[Load]]] = {}
-    for load in audit.newest(session, table, Buckets.of(slices).whole):
+    for load in newest:
         days = found.setdefault(load.dimensions, {})
         for day in _days(load.window_start, load.window_end):
             days.setdefault(day, []).append(load)

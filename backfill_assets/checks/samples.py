@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from backfill_assets.checks.verdict import Verdict
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import instant, listed, predicate, qualified, quoted
 from backfill_assets.errors import BackfillError
@@ -13,9 +13,6 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing.expecting import broken_by
 from backfill_assets.writing.reference import reference
-
-if TYPE_CHECKING:
-    from backfill_assets.checks.verdicts import Verdict
 
 _ROWS = 5
 _SLICES = 10

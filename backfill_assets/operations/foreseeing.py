@@ -6,17 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backfill_assets.checks.by_slice import Buckets, Number, measured
-from backfill_assets.checks.facts import Facts, facts_of
+from backfill_assets.checks.facts import Facts, against, count_apart, facts_of
 from backfill_assets.engines import Session
-from backfill_assets.engines.sql import listed, quoted
+from backfill_assets.engines.sql import quoted
 from backfill_assets.errors import BackfillError, Refused
-from backfill_assets.expectations import NoRows, RowCount, Source, Totals
+from backfill_assets.expectations import NoRows, RowCount, Totals
+from backfill_assets.operations.source_rows import relation_of
 from backfill_assets.slice import Slice
-from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Run, Select
 from backfill_assets.writing import measure as measuring
-from backfill_assets.writing.expecting import compared, refuse_unexpected, summed_columns, whose_of
-from backfill_assets.writing.fit import folded, resolved
+from backfill_assets.writing.expecting import (
+    compared,
+    refuse_unexpected,
+    scale_of,
+    summed_columns,
+)
+from backfill_assets.writing.fit import folded
 
 
 @dataclass(frozen=True)
@@ -26,30 +31,29 @@ class Coming:
     rows: int
     repeated: int = 0
     sums: Mapping[str, Number] = field(default_factory=dict[str, Number])
+    scales: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 def coming(session: Session, slices: Sequence[Slice], select: Select) -> list[Coming]:
     """Return what `select` holds now for each of `slices`, read in one scan."""
     table, spelling = slices[0].table, session.spelling
     buckets = Buckets.of(slices, apart=bool(table.unique_key))
-    # over all regions at once: they are told apart by the rows themselves
-    plain = Slice(Table(table.name, table.slice_column, schema=table.schema), buckets.whole)
-    query = resolved(session, plain, select).for_slice(spelling, plain)
-    relation = f"(\n{query}\n) AS source_rows"
+    relation = relation_of(session, table, buckets, select)
     wanted = [*table.unique_key, *summed_columns(table.expects)]
     there = session.columns_of(relation) if wanted else None
     named = {folded(name, spelling) for name in there or ()}
     measures = {"rows": "count(*)"}
     if table.unique_key and all(folded(name, spelling) in named for name in table.unique_key):
-        keys = listed(spelling, table.unique_key)
-        measures["keys"] = spelling.count_rows_apart.format(columns=keys)
+        measures["keys"] = count_apart(spelling, table.unique_key)
     sums = [name for name in summed_columns(table.expects) if folded(name, spelling) in named]
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
+    measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
     return [
         Coming(
             int(one["rows"]),
             int(one["rows"]) - int(one.get("keys", one["rows"])),
             {name: one[f"sum {name}"] for name in sums},
+            {name: scale_of(one[f"abs {name}"]) for name in sums},
         )
         for one in measured(session, buckets, relation, measures)
     ]
@@ -94,23 +98,20 @@ def _refuse_unexpected(slice_: Slice, found: Coming, facts: Facts, place: int) -
     """Raise when a count or a total differs from the source or from a number that is declared."""
     findings = []
     for rule in slice_.table.expects:
-        if isinstance(rule, NoRows):
+        if isinstance(rule, NoRows) or rule.against == "last_load" or _asks(rule):
             continue
         for about, number in _numbers(rule, found):
-            against = slice_.table.source if rule.against == "source" else rule.against
-            if isinstance(against, Source):
-                theirs = facts.sources.get(against)
-                if theirs is None or isinstance(theirs, BackfillError):
-                    continue
-                at = theirs[place]
-                expected = at.rows if about == "rows" else at.sums[about]
-                whose = whose_of(slice_, rule)
-            elif isinstance(against, int):
-                expected, whose = against, "its declaration"
-            else:
+            try:
+                expected, whose = against(facts, slice_, place, rule, about)
+            except BackfillError:
                 continue
-            findings.append(compared(rule, about, expected, number, whose))
+            scale = found.scales.get(about, 0.0)
+            findings.append(compared(rule, about, expected, number, whose, scale=scale))
     refuse_unexpected(slice_, findings)
+
+
+def _asks(rule: RowCount | Totals) -> bool:
+    return isinstance(rule, RowCount) and rule.query is not None
 
 
 def _numbers(rule: RowCount | Totals, found: Coming) -> list[tuple[str, Number]]:

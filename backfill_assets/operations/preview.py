@@ -8,6 +8,7 @@ import dagster as dg
 from dagster._core.definitions.partitions.context import partition_loading_context
 from pydantic import Field
 
+from backfill_assets.checks.facts import newest_loads
 from backfill_assets.controls.pausing import Paused, forgotten_pauses
 from backfill_assets.controls.reason import missing_reason
 from backfill_assets.controls.retention import retention
@@ -16,7 +17,7 @@ from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.operations.location import asset_named
-from backfill_assets.operations.previewing import Asked, Preview, newest_loads, preview
+from backfill_assets.operations.previewing import Asked, Preview, preview
 from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.source_rows import select_of
 from backfill_assets.slice import Slice

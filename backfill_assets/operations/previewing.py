@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from backfill_assets.checks.by_slice import Buckets, measured
-from backfill_assets.checks.facts import Loads, key_of, newest_loads
+from backfill_assets.checks.facts import Loads
 from backfill_assets.controls.gate import Control, refusals
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import listed, qualified
@@ -17,8 +17,7 @@ from backfill_assets.operations.foreseeing import coming, foreseen
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
-
-__all__ = ["Asked", "Line", "Loads", "Preview", "key_of", "newest_loads", "preview"]
+from backfill_assets.writing.audit import key_of
 
 _HISTORY = 200
 

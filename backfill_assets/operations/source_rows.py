@@ -34,10 +34,14 @@ def rows_of_select(
 ) -> list[int]:
     """Return how many rows the query yields for each slice."""
     buckets = Buckets.of(slices)
-    # over all regions at once: they are told apart by the rows themselves
+    return _counts(session, buckets, relation_of(session, table, buckets, select))
+
+
+def relation_of(session: Session, table: Table, buckets: Buckets, select: Select) -> str:
+    """Return the rows of a query over all slices and regions at once: they are told apart by the rows themselves."""
     plain = Slice(Table(table.name, table.slice_column, schema=table.schema), buckets.whole)
     query = resolved(session, plain, select).for_slice(session.spelling, plain)
-    return _counts(session, buckets, f"(\n{query}\n) AS source_rows")
+    return f"(\n{query}\n) AS source_rows"
 
 
 def rows_of_source(

@@ -138,6 +138,9 @@ class Spent:
     cost: float = 0.0
 
 
+# what a slice and its loads have in common, by `key_of`
+Key = tuple[str, "datetime | None", "datetime | None"]
+
 _TYPES = {
     "datetime": "TIMESTAMPTZ",
     "int": "BIGINT",
@@ -310,29 +313,9 @@ class AuditTable:
         return [_load(spelling, row) for row in found]
 
     def last_of(self, session: Session, slice_: Slice) -> Load | None:
-        """Return the newest committed load of exactly this slice."""
-        spelling, window, fixed = session.spelling, slice_.window, dimensions_of(slice_)
-        if not self.is_there(session):
-            return None
-        parts = [names_of(session, slice_.table)]
-        if window is not None:
-            start = _literal(spelling, window.start)
-            if (
-                spelling.log_field
-            ):  # looking for a text is much cheaper than reading the JSON of every row
-                start = text(spelling, f'%"window_start":"{window.start.isoformat()}"%')
-            parts.append(f"entry LIKE {start}" if spelling.log_field else f"window_start = {start}")
-        found = session.fetch(
-            f"SELECT {_whole(spelling)} FROM {self.stored(spelling)} WHERE {' AND '.join(parts)}"
-        )
-        edges = (window.start, window.end) if window else (None, None)
-        same = [
-            load
-            for load in (_load(spelling, row) for row in found)
-            if load.outcome == "committed"
-            and (load.dimensions, load.window_start, load.window_end) == (fixed, *edges)
-        ]
-        return max(same, key=lambda load: load.committed_at, default=None)
+        """Return the newest committed load of exactly this slice, unless a later one of another cut touches it."""
+        found = self.newest(session, slice_.table, slice_.window)
+        return last_loads(found, [slice_]).get(key_of(slice_))
 
     def told(
         self, session: Session, table: Table, window: Window | None, backfill_id: str
@@ -496,7 +479,32 @@ def _may_meet(slice_: Slice, dimensions: str) -> bool:
     return all(theirs.get(column, value) == value for column, value in slice_.fixed)
 
 
-def may_touch(slice_: Slice, load: Load) -> bool:
+def key_of(slice_: Slice) -> Key:
+    """Return what a slice and its loads have in common: the dimensions and the edges of the window."""
+    window = slice_.window
+    start, end = (window.start, window.end) if window else (None, None)
+    return dimensions_of(slice_), start, end
+
+
+def last_loads(found: Sequence[Load], slices: Sequence[Slice]) -> dict[Key, Load]:
+    """Return of the newest loads that were `found` those that tell what `slices` were left with.
+
+    Since a later load of another cut (a week over its days), nobody can say what the slice's own one has left.
+    """
+    loads = {(load.dimensions, load.window_start, load.window_end): load for load in found}
+    wanted = {key_of(slice_): slice_ for slice_ in slices}
+    others = [load for key, load in loads.items() if key not in wanted]
+    return {
+        key: load
+        for key, slice_ in wanted.items()
+        if (load := loads.get(key)) is not None
+        and not any(
+            other.committed_at > load.committed_at and _touches(slice_, other) for other in others
+        )
+    }
+
+
+def _touches(slice_: Slice, load: Load) -> bool:
     """Tell whether rows of `load` may be rows of `slice_`."""
     window = slice_.window
     if load.window_start is None or load.window_end is None or window is None:

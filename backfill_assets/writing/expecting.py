@@ -6,8 +6,9 @@ there. The comparison itself is shared with the checks that look again after the
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, cast
@@ -176,9 +177,16 @@ def agree(expected: Number, found: Number, may_differ: float, scale: float = 0.0
         gap = abs(float(expected) - float(found))
         noise = _FLOAT_NOISE * max(abs(float(expected)), abs(float(found)), scale)
         return math.isfinite(gap) and gap <= max(may_differ, noise)
-    with localcontext() as exact:
-        exact.prec = 200  # more than any engine's decimals have
+    with exact_decimals():
         return abs(Decimal(expected) - Decimal(found)) <= Decimal(str(may_differ))
+
+
+@contextlib.contextmanager
+def exact_decimals() -> Generator[None, None, None]:
+    """Let no sum or difference of decimals be rounded: with more digits than any engine's decimals have."""
+    with localcontext() as exact:
+        exact.prec = 200
+        yield
 
 
 def shown(number: Number) -> str:

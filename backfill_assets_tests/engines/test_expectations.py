@@ -14,7 +14,8 @@ import pytest
 from backfill_assets.errors import BackfillError, BadRows, DeclarationError, NotAsExpected
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.table import SliceColumn, Table
-from backfill_assets_tests.warehouses import AUDIT, Warehouse
+from backfill_assets.window import Window
+from backfill_assets_tests.warehouses import AUDIT, Warehouse, at
 
 DAY, NEXT = "2026-05-12", "2026-05-13"
 SOURCE = Source("SELECT day, id, amount FROM staging.orders WHERE good", on="day")
@@ -111,6 +112,18 @@ def test_the_last_load_of_the_same_slice_is_what_the_next_one_is_compared_with(
         stocked.write(table, DAY, rows(81))
     # a refused attempt is no load
     assert stocked.write(table, DAY, rows(90)).rows_after == 90
+
+
+def test_the_last_load_of_a_day_says_nothing_once_its_week_was_loaded_over_it(
+    stocked: Warehouse,
+) -> None:
+    table = expecting(RowCount(against="last_load", tolerance=0))
+    stocked.write(table, DAY, rows(5))
+    week = Window(at("2026-05-11 00:00"), at("2026-05-18 00:00"))
+    stocked.write(expecting(), week, pa.concat_tables([rows(9), rows(9, NEXT).slice(0, 0)]))
+    load = stocked.write(table, DAY, rows(9))
+    assert (load.rows_before, load.rows_after) == (9, 9)
+    assert load.findings[0]["expected"] is None
 
 
 def test_a_slice_of_a_region_is_compared_with_that_region_of_the_source(
