@@ -21,6 +21,9 @@ from backfill_assets.partition_keys import oldest_of
 from backfill_assets.settings import Settings, settings
 from backfill_assets.writing.run import Lane
 
+# what a step raises that is told to end
+_INTERRUPTS = ("DagsterExecutionInterruptedError", "KeyboardInterrupt")
+_CANCELLED = (dg.DagsterRunStatus.CANCELING, dg.DagsterRunStatus.CANCELED)
 _CONFIG = {
     "max_concurrent": dg.Field(
         dg.Noneable(int),
@@ -119,6 +122,8 @@ def _report(
     try:
         if _is_held(event):
             return  # stopped by a pause, which is no failure; that another step was held does not excuse this one
+        if _is_cancelled(context, event):
+            return  # somebody's wish; where it was nobody's, the run ends as failed and the sensor reports that
         keys = _assets_of(context, str(event.step_key))
         graph = context.job.get_definition().asset_layer.asset_graph
         after = pauses_after(policies_of(graph, keys, chosen.on_failure), chosen.on_failure)
@@ -140,6 +145,13 @@ def _assets_of(context: PlanOrchestrationContext, step: str) -> list[dg.AssetKey
             specs = data.assets_def
             found += list(specs.keys) or [check.asset_key for check in specs.check_keys]
     return found
+
+
+def _is_cancelled(context: PlanOrchestrationContext, event: dg.DagsterEvent) -> bool:
+    if any(error.cls_name in _INTERRUPTS for error in _chain(event)):
+        return True
+    now = context.instance.get_run_by_id(context.run_id)
+    return now is not None and now.status in _CANCELLED
 
 
 def _is_held(event: dg.DagsterEvent) -> bool:

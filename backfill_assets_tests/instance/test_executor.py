@@ -1,7 +1,9 @@
 """The location's executor feels a failed step of a backfill at once, be it an asset or a blocking check."""
 
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -72,6 +74,18 @@ def failing_beside_it() -> None:
     raise ValueError("a failure of its own")
 
 
+@dg.asset
+def told_to_end() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+
+@dg.asset
+def breaking_when_cancelled(context: dg.AssetExecutionContext) -> None:
+    context.instance.report_run_canceling(context.run)
+    raise ConnectionError("the driver was in the middle of something")
+
+
 @dg.asset(partitions_def=dg.DailyPartitionsDefinition("01.01.2020", fmt="%d.%m.%Y"))
 def dated(context: dg.AssetExecutionContext) -> None:
     Path(os.environ["WHERE"]).write_text(str(os.getpid()))
@@ -86,6 +100,8 @@ assets = [
     misspelled,
     held,
     failing_beside_it,
+    told_to_end,
+    breaking_when_cancelled,
     dated,
 ]
 defs = dg.Definitions(
@@ -187,6 +203,14 @@ def test_what_a_pause_has_stopped_is_no_failure_and_excuses_none(
     assert not run(instance, "held_and_failing", backfill="b1", lane="backfill", held="yes")
     (said,) = paused(instance)
     assert "a failure of its own" in said
+
+
+@pytest.mark.parametrize("asset", ["told_to_end", "breaking_when_cancelled"])
+def test_a_run_that_somebody_cancels_is_no_failure(
+    instance: dg.DagsterInstance, asset: str
+) -> None:
+    assert not run(instance, asset, backfill="b1", lane="backfill")
+    assert paused(instance) == []
 
 
 def test_a_breaker_that_cannot_act_does_not_hide_what_failed(
