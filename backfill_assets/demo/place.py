@@ -22,6 +22,8 @@ class Place:
     time_zone: str | None = None
     workspace: Path = ROOT / "workspace.yaml"
     settings: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    # a program of its own in place of dagster-daemon
+    daemon: Path | None = None
 
     @property
     def warehouse(self) -> Path:

@@ -134,11 +134,13 @@ def _make_storage(place: Place) -> None:
 
 @contextlib.contextmanager
 def _child(place: Place, name: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    program = Path(sys.executable).with_name(f"dagster-{name}")
+    program = [str(Path(sys.executable).with_name(f"dagster-{name}"))]
+    if name == "daemon" and place.daemon is not None:
+        program = [sys.executable, str(place.daemon)]
     with place.log(name).open("ab") as output:
         # in a group of its own: servers have children, and all of them have to go
         child = subprocess.Popen(
-            [str(program), *arguments, "-w", str(place.workspace)],
+            [*program, *arguments, "-w", str(place.workspace)],
             cwd=ROOT,
             env=place.environment,
             stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A code location for the stories of the controls: small tables whose days take as long, or fail, as a file says."""
+"""A code location for the stories of the controls: small tables whose days take as long, wait or fail as a file says."""
 
 import json
 import os
@@ -39,6 +39,8 @@ def rows_of(day: str) -> pa.Table:
 
 def compute(day: str) -> pa.Table:
     time.sleep(float(str(told("seconds", 0))))
+    while day in told("held", []):  # type: ignore[operator]
+        time.sleep(0.2)
     if day in told("failing", []):  # type: ignore[operator]
         raise ValueError(f"the story wants {day} to fail")
     if day in told("dying", []):  # type: ignore[operator]

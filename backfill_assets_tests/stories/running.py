@@ -12,7 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import dagster as dg
+
+from backfill_assets.controls.switch import Switch
 from backfill_assets.demo.place import ROOT, Place, prepared
 from backfill_assets.demo.servers import Running, servers
 from backfill_assets.engines import open_engine
@@ -141,6 +145,19 @@ class Story:
             assert time.monotonic() < limit, f"waited {patience} s in vain for {what}"
             time.sleep(0.3)
 
+    def paused(self, backfill: str) -> None:
+        """Wait until a pause is on for the backfill."""
+
+        def it_is() -> bool:
+            home = str(self.place.dagster_home)
+            with (
+                patch.dict(os.environ, self.place.environment),
+                dg.DagsterInstance.from_config(home) as instance,
+            ):
+                return any(pause.scope.backfill == backfill for pause in Switch(instance).pauses())
+
+        self.until(it_is, f"{backfill} to be paused")
+
     def said(self, run: str) -> str:
         """Return what a failed run says."""
         return self.dagster.failure(run)
@@ -195,6 +212,7 @@ def told_in(folder: Path, **settings: str) -> Iterator[Story]:
     at = prepared(folder)
     workspace = at.dagster_home / "workspace.yaml"
     workspace.write_text(LOCATION % (Path(__file__).with_name("location.py")))
-    place = Place(at.folder, workspace=workspace, settings=settings)
+    daemon = Path(__file__).with_name("quick_daemon.py")
+    place = Place(at.folder, workspace=workspace, settings=settings, daemon=daemon)
     with servers(place) as running:
         yield Story(place, running)

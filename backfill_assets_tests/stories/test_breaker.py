@@ -24,11 +24,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_a_failing_day_pauses_its_backfill_and_no_other_and_the_rest_is_done_after_a_resume(
     story: Story,
 ) -> None:
-    story.wants(failing=[day(2, 3)], seconds=0.5)
+    story.wants(failing=[day(2, 3)], held=days(3, 8, 3))
     bad = story.backfill("daily", days(1, 8, 3), "bad")
     good = story.backfill("other", days(3, 5, 3), "good")
+    story.paused(bad)
+    story.wants(failing=[day(2, 3)])
     story.until(lambda: story.counts(backfill=good)["SUCCESS"] == 3, "the good one to end")
-    story.until(lambda: not going(story.counts(backfill=bad)), "the bad one to be paused")
+    story.until(lambda: not going(story.counts(backfill=bad)), "the bad one to stand still")
     failed = [run for run, status in story.runs(backfill=bad).items() if status == "FAILURE"]
     (really,) = (run for run in failed if story.tags_of(run).get("held") != "yes")
     assert story.tags_of(really)["dagster/partition"] == day(2, 3)
@@ -43,10 +45,12 @@ def test_a_failing_day_pauses_its_backfill_and_no_other_and_the_rest_is_done_aft
 
 
 def test_a_run_whose_process_is_killed_pauses_its_backfill_too(story: Story) -> None:
-    story.wants(dying=[day(1, 4)], seconds=0.5)
+    story.wants(dying=[day(1, 4)], held=days(2, 8, 4))
     backfill = story.backfill("daily", days(1, 8, 4), "a death in it")
     story.until(lambda: story.counts(backfill=backfill)["FAILURE"] == 1, "the death to be seen")
-    story.until(lambda: not going(story.counts(backfill=backfill)), "it to be paused", 60)
+    story.paused(backfill)
+    story.wants()
+    story.until(lambda: not going(story.counts(backfill=backfill)), "it to stand still", 60)
     time.sleep(5)
     assert story.counts(backfill=backfill)["QUEUED"] > 0
     story.wants()

@@ -26,10 +26,11 @@ def written(story: Story, backfill: str) -> str:
 
 
 def test_a_failed_day_its_pause_and_the_days_done_after_it_are_reported(story: Story) -> None:
-    story.wants(failing=[day(2, 3)], seconds=0.5)
+    story.wants(failing=[day(2, 3)], held=days(3, 6, 3))
     bad = story.backfill("daily", days(1, 6, 3), "bad")
-    story.until(lambda: story.counts(backfill=bad)["FAILURE"] >= 1, "a failure")
-    story.until(lambda: not going(story.counts(backfill=bad)), "it to be paused")
+    story.paused(bad)
+    story.wants(failing=[day(2, 3)])
+    story.until(lambda: not going(story.counts(backfill=bad)), "it to stand still")
     assert story.do("report_backfill", backfill=bad) == "SUCCESS"
     interim = written(story, bad)
     assert "Still running, so this is an interim report" in interim
