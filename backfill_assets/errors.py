@@ -7,12 +7,22 @@ Nothing here imports a driver: engines translate their drivers' errors into thes
 from __future__ import annotations
 
 import re
+from typing import ClassVar, Literal
 
 
 class BackfillError(Exception):
-    """What happened, why, and what to do now; `retry` tells whether the same attempt may pass later."""
+    """What happened, why, and what to do now; `then` says it in a word.
 
-    retry = False
+    'stop': the same attempt would end the same. 'wait': somebody else is in the way, or a quota is, and is not for
+    ever. 'retry': at once is good. `retry` is true for the last two.
+    """
+
+    then: ClassVar[Literal["stop", "wait", "retry"]] = "stop"
+
+    @property
+    def retry(self) -> bool:
+        """Whether the same attempt may pass later."""
+        return self.then != "stop"
 
     def __init__(self, what: str, why: str, do: str) -> None:
         # every way out shows no password: the sentence, and each part of it in a run's metadata
@@ -55,7 +65,7 @@ class StaleSource(Refused):
 class SliceBusy(Refused):
     """Another writer holds the claim on the slice."""
 
-    retry = True
+    then = "wait"
 
 
 class WarehouseError(BackfillError):
@@ -65,7 +75,13 @@ class WarehouseError(BackfillError):
 class WarehouseBusy(WarehouseError):
     """The warehouse is held by somebody else; waiting longer may help."""
 
-    retry = True
+    then = "wait"
+
+
+class QuotaExceeded(WarehouseError):
+    """The warehouse takes no more for now: a quota, a rate or a spending limit of the account is reached."""
+
+    then = "wait"
 
 
 class Unreachable(WarehouseError):
@@ -75,7 +91,7 @@ class Unreachable(WarehouseError):
 class Away(Unreachable):
     """No connection any more, or none for now: the server is starting, failing over, full or out of reach."""
 
-    retry = True
+    then = "retry"
 
 
 class MissingTable(WarehouseError):
@@ -90,10 +106,14 @@ class WriteFailed(WarehouseError):
     """A statement failed, or the audit row was not there after the commit; the transaction was rolled back."""
 
 
+class LimitReached(WriteFailed):
+    """A statement took longer, or would read more, than it may: the limit or the statement has to change."""
+
+
 class OutcomeUnknown(WriteFailed):
     """The slice is whole, old or new; the connection broke before the warehouse said which."""
 
-    retry = True
+    then = "retry"
 
 
 class MissingDriver(BackfillError, ImportError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from backfill_assets_tests.warehouses import Warehouse
 
+# the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
+CONTRACT = ENGINES
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -58,12 +59,26 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
             connection.execute(statement)
 
 
-@pytest.fixture(params=ENGINES)
-def warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """An empty warehouse of each engine in turn."""
-    if request.param == "duckdb":
-        return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
-    return Warehouse(request.getfixturevalue("postgres_url"))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask a test that takes a `warehouse` of each engine in turn, or of those that its mark `only` names."""
+    if "warehouse" not in metafunc.fixturenames:
+        return
+    asked = CONTRACT if ".engines." in metafunc.module.__name__ else ENGINES
+    for mark in metafunc.definition.iter_markers("only"):
+        asked = tuple(name for name in asked if name in mark.args)
+    metafunc.parametrize("warehouse", asked, indirect=True)
+
+
+@pytest.fixture
+def warehouse(request: pytest.FixtureRequest) -> Warehouse:
+    """An empty warehouse of one engine."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def duckdb(tmp_path: Path) -> Warehouse:
+    """An empty DuckDB file."""
+    return Warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb")
 
 
 @pytest.fixture

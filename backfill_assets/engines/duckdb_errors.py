@@ -7,6 +7,7 @@ from pathlib import Path
 from backfill_assets.errors import (
     BackfillError,
     BadRows,
+    LimitReached,
     MissingTable,
     SchemaMismatch,
     SliceBusy,
@@ -34,7 +35,7 @@ def told(error: Exception, path: Path, statement_limit: float) -> BackfillError:
     said = str(error).split("\n")[0]
     file = path.name
     if isinstance(error, duckdb.InterruptException):
-        return WriteFailed(
+        return LimitReached(
             f"a statement on {file} was stopped, and the slice is as it was",
             f"it took longer than the {statement_limit:g} s of statement_timeout",
             "Raise statement_timeout in the warehouse URL, or cut the slice smaller",

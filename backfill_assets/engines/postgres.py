@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus
 
+from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.postgres_claims import claiming, holding, named
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
@@ -21,7 +22,6 @@ from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
     DeclarationError,
-    MissingDriver,
     MissingTable,
     OutcomeUnknown,
     SliceBusy,
@@ -149,7 +149,7 @@ class PostgresSession(Transactions):
 
     def open(self) -> None:
         """Connect, and undo the defaults of the role, the database and the environment that would matter."""
-        psycopg = _driver()
+        psycopg = driver("psycopg", "PostgreSQL", "psycopg[binary]")
         name = (
             f"backfill_assets {self._who}".strip()
             .encode()[:_LONGEST_APPLICATION_NAME]
@@ -389,18 +389,6 @@ def _refuse_broken_address(url: str, head: str) -> None:
             "Write postgresql://user:password@host:5432/database, with / ? # @ and spaces in a password"
             " percent-encoded (%2F %3F %23 %40 %20)",
         )
-
-
-def _driver() -> Any:
-    try:
-        import psycopg
-    except ImportError as error:
-        raise MissingDriver(
-            "PostgreSQL cannot be reached",
-            f"its driver psycopg cannot be loaded ({error})",
-            "Run: pip install 'psycopg[binary]'",
-        ) from error
-    return psycopg
 
 
 def _milliseconds(seconds: float) -> int:

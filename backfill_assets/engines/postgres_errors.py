@@ -9,6 +9,7 @@ from backfill_assets.errors import (
     BackfillError,
     BadRows,
     DeclarationError,
+    LimitReached,
     MissingRight,
     MissingTable,
     SchemaMismatch,
@@ -104,7 +105,7 @@ _RULES: dict[str, _Rule] = {
     "53300": _GONE,
     "55P03": _LOCKED,
     "57014": (
-        WriteFailed,
+        LimitReached,
         f"a statement was stopped{_AS_IT_WAS}",
         "Raise statement_timeout (in the warehouse URL, or the role's own), or ask who cancelled it",
     ),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import json
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -248,14 +248,7 @@ def test_a_password_is_never_shown() -> None:
 def test_a_missing_driver_is_named_with_the_command_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = builtins.__import__
-
-    def no_psycopg(name: str, *rest: Any, **more: Any) -> Any:
-        if name.split(".")[0] == "psycopg":
-            raise ImportError("no module named psycopg")
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", no_psycopg)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with (
         pytest.raises(MissingDriver, match=r"pip install 'psycopg\[binary\]'"),
         open_engine("postgresql://h/d").session(),
