@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from backfill_assets.checks.late import late_slices
+from backfill_assets.checks.schema import schema_problems
 from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
 from backfill_assets.engines import Session
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
@@ -321,6 +322,20 @@ def test_a_column_that_changed_its_type_is_told(loaded: Warehouse) -> None:
     loaded.execute("ALTER TABLE sales ADD COLUMN colour VARCHAR")
     (why,) = {v.why for v in look(loaded, right, wanted=["schema"])["schema"].values()}
     assert "'colour' is not declared" in why
+
+
+@pytest.mark.parametrize("bits", [24, 25])
+def test_a_float_declared_by_its_bits_is_the_size_that_the_engine_made_of_it(
+    postgres: Warehouse, bits: int
+) -> None:
+    postgres.execute(f"CREATE TABLE readings (day DATE, heat float({bits}))")
+    declared = {"day": "date", "heat": f"float({bits})"}
+    table = Table("readings", SliceColumn("day", "date"), columns=declared)
+    with postgres.session() as session:
+        there = session.columns_of("readings")
+        assert schema_problems(session, table, there) == []
+        other = replace(table, columns={**declared, "heat": f"float({49 - bits})"})
+        assert len(schema_problems(session, other, there)) == 1
 
 
 def test_a_table_that_is_not_there_fails_every_check_but_those_that_need_none(
