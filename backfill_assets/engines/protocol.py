@@ -42,6 +42,9 @@ class Spelling:
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
+    `epoch_seconds`: the seconds of the time `{column}` since 1970, a wall clock being taken for UTC's.
+    `day_of_instant`: the day of the instant `{column}` in the zone `{zone}`, a literal of its IANA name; None where
+    the engine does not know these names.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -58,6 +61,8 @@ class Spelling:
     log_column: str = "{type}"
     log_field: str | None = None
     count_rows_apart: str = "count(DISTINCT row({columns}))"
+    epoch_seconds: str = "extract(epoch FROM {column})"
+    day_of_instant: str | None = "CAST({column} AT TIME ZONE {zone} AS DATE)"
     index: str | None = None
     identity: str | None = None
 
