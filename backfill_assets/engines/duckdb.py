@@ -59,6 +59,8 @@ SPELLING = Spelling(
     # itself, and so would choosing their compression each time
     log_column="{type} USING COMPRESSION uncompressed",
     log_field="({column} ->> '{name}')",
+    slow="SELECT sum(hash(i)) FROM range(1000000000000) AS numbers (i)",
+    ddl_rolls_back=True,
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +46,14 @@ class Spelling:
     `day_of_instant`: the day of the instant `{column}` in the zone `{zone}`, a literal of its IANA name; None where
     the engine does not know these names.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
+    `computed`: the query for the columns that `{table}` (a text literal of its SQL name) fills itself and lets nobody
+    insert; None where there are none.
+    What the doctor asks, each None or empty where there is no such thing: `who_am_i`, the query for the role;
+    `connection`, the query for what no other session that is open has; `limits`, the query for a session's lock wait and
+    statement limit as the server shows them; `slow`, a query that takes many seconds; `grants`, the statements that
+    grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
+    DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
+    `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back.
     """
 
     dialect: str
@@ -65,6 +73,13 @@ class Spelling:
     day_of_instant: str | None = "CAST({column} AT TIME ZONE {zone} AS DATE)"
     index: str | None = None
     identity: str | None = None
+    computed: str | None = None
+    who_am_i: str | None = None
+    connection: str | None = None
+    limits: str | None = None
+    slow: str | None = None
+    grants: Mapping[str, str] = field(default_factory=dict[str, str])
+    ddl_rolls_back: bool = False
 
 
 @dataclass(frozen=True)

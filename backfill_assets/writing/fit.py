@@ -8,7 +8,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import qualified, quoted
+from backfill_assets.engines.sql import qualified, quoted, text
 from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceKind, Table
@@ -90,6 +90,9 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     _refuse_missing_essentials(slice_, staged_by, wanted_by, spelling)
     new = [staged_by[key] for key in staged_by if key not in wanted_by]
     missing = [wanted_by[key] for key in wanted_by if key not in staged_by]
+    if missing and existing is not None:
+        computed = filled_by_the_table(session, qualified(spelling, table))
+        missing = [name for name in missing if name not in computed]
     if table.on_schema_change == "fail" and (new or missing):
         raise _changed(slice_, new, missing, staged, wanted)
     declared = table.columns or {}
@@ -120,6 +123,15 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     )
     create = () if existing is not None else tuple(wanted.items())
     return Fit(sources, values, tuple(kind for _, _, kind in pairs), casts, create, added)
+
+
+def filled_by_the_table(session: Session, relation: str) -> frozenset[str]:
+    """Return the columns of a table that nobody may insert: it computes them itself."""
+    spelling = session.spelling
+    if spelling.computed is None:
+        return frozenset()
+    found = session.fetch(spelling.computed.format(table=text(spelling, relation)))
+    return frozenset(str(name) for (name,) in found)
 
 
 def make_room(session: Session, table: Table, found: Fit) -> bool:
