@@ -23,6 +23,7 @@ from backfill_assets.engines.postgres_claims import (
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
+from backfill_assets.engines.postgres_pooling import refuse_pool_of_transactions
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions
@@ -62,7 +63,6 @@ SPELLING = Spelling(
     computed="SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass({table}) AND attnum > 0"
     " AND NOT attisdropped AND (attgenerated <> '' OR attidentity = 'a')",
     who_am_i="SELECT current_user",
-    connection="SELECT pg_backend_pid()",
     limits="SELECT current_setting('lock_timeout'), current_setting('statement_timeout')",
     slow="SELECT pg_sleep(60)",
     grants={
@@ -119,6 +119,8 @@ class PostgresEngine:
                 theirs.append(pair)
         self.conninfo = head + ("?" + "&".join(theirs) if theirs else "")
         self.wait_seconds = self._seconds("lock_wait", options["lock_wait"])
+        # found out when the first session opens, before it sets anything
+        self.has_sessions = False
         limit = options["statement_timeout"]
         self.statement_limit = None if limit is None else self._seconds("statement_timeout", limit)
 
@@ -181,14 +183,21 @@ class PostgresSession(Transactions):
             .encode()[:_LONGEST_APPLICATION_NAME]
             .decode(errors="ignore")
         )
-        try:
-            self._connection = psycopg.connect(
+
+        def connect() -> psycopg.Connection[tuple[Any, ...]]:
+            return psycopg.connect(
                 self._engine.conninfo,
                 autocommit=True,
                 prepare_threshold=None,
                 application_name=name,
                 client_encoding="utf8",
             )
+
+        try:
+            self._connection = connect()
+            if not self._engine.has_sessions:
+                refuse_pool_of_transactions(self._connection, connect, self._engine.shown)
+                self._engine.has_sessions = True
         except psycopg.Error as error:
             # its text may show a piece of a password
             raise unreachable(error, self._engine.shown) from None

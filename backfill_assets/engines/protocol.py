@@ -49,7 +49,7 @@ class Spelling:
     `computed`: the query for the columns that `{table}` (a text literal of its SQL name) fills itself and lets nobody
     insert; None where there are none.
     What the doctor asks, each None or empty where there is no such thing: `who_am_i`, the query for the role;
-    `connection`, the query for what no other session that is open has; `limits`, the query for a session's lock wait and
+    `limits`, the query for a session's lock wait and
     statement limit as the server shows them; `slow`, a query that takes many seconds; `grants`, the statements that
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
     DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
@@ -75,7 +75,6 @@ class Spelling:
     identity: str | None = None
     computed: str | None = None
     who_am_i: str | None = None
-    connection: str | None = None
     limits: str | None = None
     slow: str | None = None
     grants: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -330,18 +330,6 @@ def test_claims_that_keep_nobody_out_are_found(
     assert wrong(looked(postgres)) == ["live: claims"]
 
 
-def test_sessions_that_share_a_connection_are_found(
-    postgres: Warehouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = PostgresSession.fetch
-    monkeypatch.setattr(
-        PostgresSession,
-        "fetch",
-        lambda session, sql: [(1,)] if "pg_backend_pid" in sql else real(session, sql),
-    )
-    assert wrong(looked(postgres)) == ["live: a connection of its own"]
-
-
 @pytest.mark.parametrize(("ahead", "verdict"), [(0, "ok"), (30, "note"), (3600, "fails")])
 def test_a_clock_that_is_wrong_is_told_by_how_much(
     postgres: Warehouse, monkeypatch: pytest.MonkeyPatch, ahead: int, verdict: str

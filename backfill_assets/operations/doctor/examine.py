@@ -76,7 +76,6 @@ def _examine(
                 rights.of(table, ("SELECT", "DELETE", "INSERT"), ddl=ddl)
             _transactions(session, points)
             _claims(session, points, url)
-            _pooling(session, points, url)
         _limits(points, url)
     except BackfillError as error:
         points.fails("session" if connected else "connection", error.why, error.do)
@@ -192,24 +191,6 @@ def _claims(session: Session, points: Points, url: str) -> None:
             )
         else:
             points.fails(what, "two sessions claimed one slice at once", "Do not write slices here")
-
-
-def _pooling(session: Session, points: Points, url: str) -> None:
-    """Ask two idle sessions for their connection: one for both means that neither keeps its stages and settings."""
-    ask = session.spelling.connection
-    if ask is None:
-        return
-    what = "a connection of its own"
-    with (
-        points.tried(what, "what a session makes and sets stays with it"),
-        open_engine(url).session(who="a second doctor") as second,
-    ):
-        if session.fetch(ask) == second.fetch(ask):
-            raise WriteFailed(
-                "stages and settings would be lost",
-                "two sessions share one, as behind a pooler in transaction mode",
-                "Connect past the pooler, or let it pool sessions",
-            )
 
 
 def _limits(points: Points, url: str) -> None:
