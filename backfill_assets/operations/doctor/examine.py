@@ -74,6 +74,7 @@ def _examine(
             rights.of(stored, ("SELECT", "INSERT"), ddl=ddl, whose="the audit table ")
             for table in tables:
                 rights.of(table, ("SELECT", "DELETE", "INSERT"), ddl=ddl)
+                rights.of_source(table)
             _transactions(session, points)
             _claims(session, points, url)
         _limits(points, url)

@@ -117,6 +117,7 @@ def _table(key: dg.AssetKey, asset: dg.AssetsDefinition, manager: DeleteInsertIO
         str(plain(metadata.get("table")) or path[-1]),
         schema=schema_of(metadata, manager.schema_, path),
         database=plain(metadata.get("database")),
+        source=plain(metadata.get("source")),
     )
 
 

@@ -55,13 +55,19 @@ class Points:
 
     @contextlib.contextmanager
     def tried(
-        self, what: str, why: str, mend: Callable[[BackfillError], str | None] = lambda _: None
+        self,
+        what: str,
+        why: str,
+        mend: Callable[[BackfillError], str | None] = lambda _: None,
+        but: type[BackfillError] | tuple[()] = (),
     ) -> Generator[None, None, None]:
-        """Note that the body works, or why not; `mend` may know better than the error what to do."""
+        """Note that the body works, or why not; `mend` may know better than the error what to do. `but` is let out."""
         try:
             yield
         except (SliceBusy, WarehouseBusy) as error:
             self.note(what, f"somebody is at it just now ({error.why})", "Ask again later")
+        except but:
+            raise
         except BackfillError as error:
             self.fails(what, error.why, mend(error) or error.do)
         else:

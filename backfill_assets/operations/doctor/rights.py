@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import uuid
 from collections.abc import Generator
 from dataclasses import replace
@@ -17,6 +18,7 @@ from backfill_assets.writing.fit import filled_by_the_table
 
 # no slice of anybody's is that old, so that nobody waits for us
 DAY = date(1900, 1, 1)
+_NAME = re.compile(r"[\w$]+(\.[\w$]+){0,2}$")
 _NOBODY = "(SELECT 1 AS one) AS nothing WHERE 1 = 0"
 
 
@@ -62,6 +64,26 @@ class Rights:
                 lambda error, right=right: self._grant("rows", table, right, error),
             ):
                 self._try(right, table, relation, columns)
+
+    def of_source(self, table: Table) -> None:
+        """Try to read what a table is declared to be made from."""
+        source = table.source
+        if source is None:
+            return
+        what = f"SELECT on the source of {table.qualified}"
+        name = source.sql.strip()
+
+        def grant(error: BackfillError) -> str | None:
+            # of a query nobody knows which of its tables is meant
+            return self._grant("rows", Table(name), "SELECT", error) if _NAME.match(name) else None
+
+        try:
+            with self._points.tried(what, "granted", grant, but=MissingTable):
+                self._session.fetch(
+                    f"SELECT 1 FROM (\n{source.query}\n) AS source_rows WHERE 1 = 0"
+                )
+        except MissingTable as error:
+            self._points.note(what, error.why, "Load the source before the table")
 
     def _try(self, right: str, table: Table, relation: str, columns: dict[str, str]) -> None:
         session = self._session
