@@ -73,6 +73,7 @@ SPELLING = Spelling(
     },
     ddl_rolls_back=True,
 )
+_TYPE = "format_type(atttypid, atttypmod)"
 # a domain is what it is made of, however often it was made anew, as it is in a query's result
 _TYPE_BENEATH = (
     "(WITH RECURSIVE beneath (kind, modifier, depth) AS (SELECT atttypid, atttypmod, 0 UNION ALL"
@@ -261,12 +262,14 @@ class PostgresSession(Transactions):
     def columns_of(self, relation: str) -> dict[str, str] | None:
         if relation.lstrip().startswith("("):
             return self._columns_of_query(relation)
-        name = text(SPELLING, relation)
-        found = self.fetch(
-            f"SELECT attname, {_TYPE_BENEATH} FROM pg_catalog.pg_attribute"
-            f" WHERE attrelid = to_regclass({name}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+        there = (
+            "FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type AS t ON t.oid = atttypid"
+            f" WHERE attrelid = to_regclass({text(SPELLING, relation)}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
         )
-        return {str(column): str(kind) for column, kind in found} or None
+        found = self.fetch(f"SELECT attname, {_TYPE}, typtype = 'd' {there}")
+        if any(is_domain for _, _, is_domain in found):
+            found = self.fetch(f"SELECT attname, {_TYPE_BENEATH}, TRUE {there}")
+        return {str(column): str(kind) for column, kind, _ in found} or None
 
     def _columns_of_query(self, relation: str) -> dict[str, str] | None:
         try:
