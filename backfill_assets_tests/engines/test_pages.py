@@ -15,6 +15,7 @@ import pytest
 
 from backfill_assets.engines import ENGINES, open_engine
 from backfill_assets.errors import MissingDriver, MissingRight
+from backfill_assets.operations.doctor import examine
 from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.operations.doctor.points import failed
 from backfill_assets.table import SliceColumn, Table
@@ -115,8 +116,10 @@ def lanes(postgres: Warehouse) -> Iterator[tuple[Warehouse, Warehouse]]:
 
 
 def test_the_script_of_the_page_lets_both_lanes_write_slices_and_nothing_else(
-    lanes: tuple[Warehouse, Warehouse], postgres: Warehouse
+    lanes: tuple[Warehouse, Warehouse], postgres: Warehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("_SECOND_SECONDS", "_LIMIT_SECONDS"):
+        monkeypatch.setattr(examine, name, 0.1)
     live, backfill = lanes
     urls = {"live": live.url, "backfill": backfill.url}
     found = examined(urls, [SALES], AuditTable())
