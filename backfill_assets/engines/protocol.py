@@ -42,6 +42,8 @@ class Spelling:
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
+    `folds_upper`: whether a plain lower-case name is the upper-case one that SQL without quotes means by it.
+    `scale_0_is_whole`: whether a decimal without places is how whole numbers are stored.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -60,6 +62,8 @@ class Spelling:
     count_rows_apart: str = "count(DISTINCT row({columns}))"
     index: str | None = None
     identity: str | None = None
+    folds_upper: bool = False
+    scale_0_is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,14 @@ class Claim:
 
     `relation` is the table's SQL name. `days` is None for the whole table: such a writer is alone, while
     writers of different days are not in each other's way. `label` names the slice and `holder` the run
-    that asks, for the message that the other writer gets.
+    that asks, for the message that the other writer gets; `backfill` is the backfill that the run belongs to.
     """
 
     relation: str
     days: tuple[date, ...] | None
     label: str
     holder: str
+    backfill: str | None = None
 
 
 class Session(Protocol):
@@ -124,8 +129,16 @@ class Session(Protocol):
         """All or nothing: COMMIT at the end, ROLLBACK on any error, also on one that was swallowed inside."""
         ...
 
+    def prepare(self, claim: Claim) -> None:
+        """Hear before anything is staged what will be claimed: for what a transaction needs and cannot make itself."""
+        ...
+
     def claim(self, claim: Claim) -> None:
         """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
+        ...
+
+    def cost(self, seconds: float) -> float | None:
+        """Return what `seconds` of work cost, in the engine's unit; None where it cannot tell."""
         ...
 
     def clock(self) -> datetime:
