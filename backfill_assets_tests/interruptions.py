@@ -75,7 +75,11 @@ def _around(
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"
     real = getattr(session, name)
-    setattr(session, name, lambda sql: act(real, sql) if sql.startswith(beginning) else real(sql))
+    # an engine may fold names
+    start = beginning.lower()
+    setattr(
+        session, name, lambda sql: act(real, sql) if sql.lower().startswith(start) else real(sql)
+    )
 
 
 def undisturbed(session: Session) -> Session:

@@ -45,6 +45,8 @@ class Spelling:
     `epoch_seconds`: the seconds of the time `{column}` since 1970, a wall clock being taken for UTC's.
     `day_of_instant`: the day of the instant `{column}` in the zone `{zone}`, a literal of its IANA name; None where
     the engine does not know these names.
+    `folds_upper`: whether a plain lower-case name is the upper-case one that SQL without quotes means by it.
+    `scale_0_is_whole`: whether a decimal without places is how whole numbers are stored.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     `computed`: the query for the columns that `{table}` (a text literal of its SQL name) fills itself and lets nobody
     insert; None where there are none.
@@ -79,6 +81,8 @@ class Spelling:
     slow: str | None = None
     grants: Mapping[str, str] = field(default_factory=dict[str, str])
     ddl_rolls_back: bool = False
+    folds_upper: bool = False
+    scale_0_is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,14 @@ class Claim:
 
     `relation` is the table's SQL name. `days` is None for the whole table: such a writer is alone, while
     writers of different days are not in each other's way. `label` names the slice and `holder` the run
-    that asks, for the message that the other writer gets.
+    that asks, for the message that the other writer gets; `backfill` is the backfill that the run belongs to.
     """
 
     relation: str
     days: tuple[date, ...] | None
     label: str
     holder: str
+    backfill: str | None = None
 
 
 class Session(Protocol):
@@ -143,8 +148,16 @@ class Session(Protocol):
         """All or nothing: COMMIT at the end, ROLLBACK on any error, also on one that was swallowed inside."""
         ...
 
+    def prepare(self, claim: Claim) -> None:
+        """Hear before anything is staged what will be claimed: for what a transaction needs and cannot make itself."""
+        ...
+
     def claim(self, claim: Claim) -> None:
         """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
+        ...
+
+    def cost(self, seconds: float) -> float | None:
+        """Return what `seconds` of work cost, in the engine's unit; None where it cannot tell."""
         ...
 
     def clock(self) -> datetime:

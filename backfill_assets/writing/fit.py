@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
@@ -14,6 +14,9 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import SliceKind, Table
 from backfill_assets.writing.making import make
 from backfill_assets.writing.select import Select
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # the family of types that a column of each kind has
 FAMILY_OF: dict[SliceKind, str] = {
@@ -174,6 +177,8 @@ def family(kind: str, spelling: Spelling) -> str:
         return "date"
     if parsed.this in exp.DataType.TEMPORAL_TYPES and parsed.this not in (T.TIME, T.TIMETZ):
         return "timestamp"
+    if spelling.scale_0_is_whole and _is_whole(parsed):
+        return "integer"
     for name, types in (
         ("integer", exp.DataType.INTEGER_TYPES),
         ("float", exp.DataType.FLOAT_TYPES),
@@ -183,6 +188,12 @@ def family(kind: str, spelling: Spelling) -> str:
         if parsed.this in types:
             return name
     return parsed.sql(dialect=spelling.dialect).lower()
+
+
+def _is_whole(kind: exp.DataType) -> bool:
+    """Tell whether a type is a decimal without places."""
+    places = [argument.name for argument in kind.expressions]
+    return kind.this == kind.Type.DECIMAL and places[1:] in ([], ["0"])
 
 
 def folded(name: str, spelling: Spelling) -> str:

@@ -69,6 +69,8 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
     read_at = started
     if run.source_read_at is not None and not isinstance(rows, Select):
         read_at = _on_the_warehouse_clock(run.source_read_at, started)
+    claim = claim_of(session.spelling, slice_, run.run_id, run.backfill_id)
+    session.prepare(claim)
     with _staged(session, slice_, rows) as stage:
         found = fit(session, slice_, stage)
         staged, more = measure.facts_of_stage(session, slice_, found, stage.relation, run)
@@ -80,7 +82,7 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
         findings = findings_of(session, slice_, rows_to_be, more, run, audit)
         refuse_unexpected(slice_, findings)
         with session.transaction():
-            session.claim(claim_of(session.spelling, slice_, run.run_id))
+            session.claim(claim)
             _refuse_stale(session, slice_, read_at, audit)
             before = _delete(session, slice_)
             measure.refuse_shrunk(slice_, before, staged, run)
@@ -169,5 +171,6 @@ def _load(
         rows_before=before,
         rows_after=written.rows,
         checksum=written.checksum,
+        cost=session.cost((now - started).total_seconds()),
         findings=[finding.as_plain() for finding in findings],
     )
