@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from backfill_assets_tests.bigquery_emulator import running
+from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = ENGINES
+CONTRACT = (*ENGINES, "bigquery")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -85,3 +88,18 @@ def duckdb(tmp_path: Path) -> Warehouse:
 def postgres(postgres_url: str) -> Warehouse:
     """An empty PostgreSQL database, for what only PostgreSQL does."""
     return Warehouse(postgres_url)
+
+
+@pytest.fixture(scope="session")
+def bigquery_server() -> Iterator[str]:
+    """The address of an emulator that lives as long as the tests do; every xdist worker has its own."""
+    if sys.version_info < (3, 11):
+        pytest.skip("the emulator of BigQuery needs Python 3.11")
+    with running() as address:
+        yield address
+
+
+@pytest.fixture
+def bigquery(bigquery_server: str, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty BigQuery project with the one dataset that tables are in whose names give none."""
+    return BigQueryWarehouse.fresh(bigquery_server, monkeypatch)

@@ -72,10 +72,13 @@ def instead_of_statement(session: Session, beginning: str, do: Callable[[], Any]
 def _around(
     session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]
 ) -> None:
+    def begins(sql: str) -> bool:
+        return sql.replace("`", '"').startswith(beginning)  # BigQuery quotes names otherwise
+
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"
     real = getattr(session, name)
-    setattr(session, name, lambda sql: act(real, sql) if sql.startswith(beginning) else real(sql))
+    setattr(session, name, lambda sql: act(real, sql) if begins(sql) else real(sql))
 
 
 def undisturbed(session: Session) -> Session:

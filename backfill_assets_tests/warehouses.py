@@ -35,6 +35,26 @@ class Warehouse:
     def engine(self, **options: object) -> Engine:
         return open_engine(with_options(self.url, **options))
 
+    def spoken(self, sql: str) -> str:
+        """Return a test's SQL as the engine has it."""
+        return sql
+
+    def type_of(self, kind: str) -> str:
+        """Return a type in the engine's spelling, given in PostgreSQL's."""
+        return kind
+
+    def lacks(self, kind: str) -> str | None:
+        """Say why a column cannot have that type, given in PostgreSQL's spelling; None where it can."""
+        return None
+
+    def takes_schema(self, name: str) -> bool:
+        """Tell whether a schema may be called so at all."""
+        return True
+
+    def takes(self, name: str) -> bool:
+        """Tell whether a column may be called so at all."""
+        return True
+
     @contextlib.contextmanager
     def session(
         self, *, who: str = "a test", read_only: bool = False, **options: object
