@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from backfill_assets_tests.bigquery_emulator import running
+from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "snowflake")
+CONTRACT = (*ENGINES, "snowflake", "bigquery")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -93,3 +96,18 @@ def snowflake() -> Iterator[Warehouse]:
     """An empty database of a Snowflake account that fakesnow plays in this process."""
     with account_in_this_process():
         yield SnowflakeWarehouse("snowflake://tester:s3cret@fake/warehouse?network_timeout=5")
+
+
+@pytest.fixture(scope="session")
+def bigquery_server() -> Iterator[str]:
+    """The address of an emulator that lives as long as the tests do; every xdist worker has its own."""
+    if sys.version_info < (3, 11):
+        pytest.skip("the emulator of BigQuery needs Python 3.11")
+    with running() as address:
+        yield address
+
+
+@pytest.fixture
+def bigquery(bigquery_server: str, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty BigQuery project with the one dataset that tables are in whose names give none."""
+    return BigQueryWarehouse.fresh(bigquery_server, monkeypatch)

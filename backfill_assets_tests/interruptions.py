@@ -72,14 +72,14 @@ def instead_of_statement(session: Session, beginning: str, do: Callable[[], Any]
 def _around(
     session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]
 ) -> None:
+    def begins(sql: str) -> bool:
+        # an engine may quote names otherwise, or fold them
+        return sql.replace("`", '"').lower().startswith(beginning.lower())
+
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"
     real = getattr(session, name)
-    # an engine may fold names
-    start = beginning.lower()
-    setattr(
-        session, name, lambda sql: act(real, sql) if sql.lower().startswith(start) else real(sql)
-    )
+    setattr(session, name, lambda sql: act(real, sql) if begins(sql) else real(sql))
 
 
 def undisturbed(session: Session) -> Session:

@@ -34,6 +34,11 @@ class Warehouse:
         return self.url.startswith("postgresql")
 
     @property
+    def tells_case_apart(self) -> bool:
+        """Whether two tables may have names that differ in case only."""
+        return self.is_postgres
+
+    @property
     def keeps(self) -> frozenset[str]:
         """Types that this engine makes wider than their names say, so that nothing is lost in them."""
         return frozenset()
@@ -49,6 +54,26 @@ class Warehouse:
 
     def engine(self, **options: object) -> Engine:
         return open_engine(with_options(self.url, **options))
+
+    def spoken(self, sql: str) -> str:
+        """Return a test's SQL as the engine has it."""
+        return sql
+
+    def type_of(self, kind: str) -> str:
+        """Return a type in the engine's spelling, given in PostgreSQL's."""
+        return kind
+
+    def lacks(self, kind: str) -> str | None:
+        """Say why a column cannot have that type, given in PostgreSQL's spelling; None where it can."""
+        return None
+
+    def takes_schema(self, name: str) -> bool:
+        """Tell whether a schema may be called so at all."""
+        return True
+
+    def takes(self, name: str) -> bool:
+        """Tell whether a column may be called so at all."""
+        return True
 
     @contextlib.contextmanager
     def session(

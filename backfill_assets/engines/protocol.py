@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from backfill_assets.table import SliceKind
 
@@ -37,6 +37,7 @@ class Spelling:
     `case_sensitive`: whether two quoted names that differ in case are two names.
     `default_schema`: where a table is whose name gives no schema.
     `longest_name`: bytes of the longest identifier that is not cut off.
+    `forbidden`: characters that no name may hold, however it is quoted.
     `log_column`: the column `{type}` of a table that grows by one row at a time.
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
@@ -67,6 +68,7 @@ class Spelling:
     try_cast: str
     case_sensitive: bool
     longest_name: int
+    forbidden: str = ""
     default_schema: str = "public"
     log_column: str = "{type}"
     log_field: str | None = None
@@ -166,6 +168,34 @@ class Session(Protocol):
 
     def breathe(self) -> None:
         """Between two slices: let a waiting writer in, where holding the connection keeps it out."""
+        ...
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """A session whose warehouse notes for whom a statement runs: what it cost is then found by table and backfill."""
+
+    def label(self, **labels: str | None) -> None:
+        """Note these with every statement from now on."""
+        ...
+
+
+@runtime_checkable
+class Billing(Protocol):
+    """A session whose warehouse tells what statements cost, in its own unit."""
+
+    @property
+    def billed(self) -> float:
+        """What this session's statements have cost so far."""
+        ...
+
+
+@runtime_checkable
+class Estimating(Protocol):
+    """A session whose warehouse tells beforehand what a query would read."""
+
+    def bytes_of(self, sql: str) -> int | None:
+        """Return the bytes that would be read and billed, running nothing; None where that is not told."""
         ...
 
 

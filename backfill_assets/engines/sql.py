@@ -26,7 +26,9 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
 
 def quoted(spelling: Spelling, name: str) -> str:
     """Return `name` as one quoted identifier, whatever characters it holds."""
-    return _quoted(spelling.dialect, spelling.longest_name, stored(spelling, name))
+    return _quoted(
+        spelling.dialect, spelling.longest_name, spelling.forbidden, stored(spelling, name)
+    )
 
 
 def stored(spelling: Spelling, name: str) -> str:
@@ -41,13 +43,19 @@ def told(spelling: Spelling, name: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _quoted(dialect: str, longest: int, name: str) -> str:
+def _quoted(dialect: str, longest: int, forbidden: str, name: str) -> str:
     from sqlglot import exp
 
     if not name or "\x00" in name or len(name.encode()) > longest:
         raise DeclarationError(
             f"the name {name[:40]!r} cannot be used",
             f"{dialect} takes names of 1 to {longest} bytes without NUL, and this one has {len(name.encode())}",
+            "Give another name",
+        )
+    if any(letter in forbidden for letter in name):
+        raise DeclarationError(
+            f"the name {name[:40]!r} cannot be used",
+            f"{dialect} takes no name with any of {forbidden} in it, however it is quoted",
             "Give another name",
         )
     return exp.to_identifier(name, quoted=True).sql(dialect=dialect)

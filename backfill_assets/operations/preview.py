@@ -143,12 +143,15 @@ def _what(config: PreviewConfig) -> str:
 def _summary(found: Preview, config: PreviewConfig) -> str:
     takes = f", about {found.seconds:g} s of warehouse time" if found.seconds is not None else ""
     source = sum(line.source_rows or 0 for line in found.lines)
+    reads = ""
+    if found.source_bytes is not None:
+        reads = f" Reading the source would be billed for {found.source_bytes:,} bytes."
     return (
         f"{found.table}, {config.first} to {config.last}, both included: {len(found.lines)} partitions, of which"
         f" {found.counted('first load')} first loads and {found.counted('rewrite')} rewrites{takes}; as things are,"
         f" {found.counted('refused')} would be refused and {found.counted('held')} held. Rows now {sum(line.rows for line in found.lines)},"
         f" rows in the source {source if any(line.source_rows is not None for line in found.lines) else 'not known'}."
-        f" Nothing was written."
+        f"{reads} Nothing was written."
     )
 
 
@@ -183,6 +186,7 @@ def _metadata(found: Preview, config: PreviewConfig) -> dict[str, Any]:
         "expected_cost": found.cost
         if found.cost is not None
         else "not known: the engine tells none",
+        **({} if found.source_bytes is None else {"source_bytes": found.source_bytes}),
         "rows_plot": dg.MetadataValue.md(_plot(found)),
         "table": dg.MetadataValue.table(records=records, schema=schema),
         "json": dg.MetadataValue.json(found.as_json()),

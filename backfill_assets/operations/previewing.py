@@ -12,12 +12,14 @@ from backfill_assets.checks.by_slice import Buckets, measured
 from backfill_assets.checks.facts import Loads
 from backfill_assets.controls.gate import Control, refusals
 from backfill_assets.engines import Session
+from backfill_assets.engines.protocol import Estimating
 from backfill_assets.engines.sql import listed, qualified
 from backfill_assets.operations.foreseeing import coming, foreseen
-from backfill_assets.slice import Slice
+from backfill_assets.slice import Slice, joined
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
 from backfill_assets.writing.audit import key_of
+from backfill_assets.writing.fit import resolved
 
 _HISTORY = 200
 
@@ -53,12 +55,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Preview:
-    """The lines in partition order, and what the whole would take by the history of the table."""
+    """The lines in partition order, and what the whole would take by the history of the table.
+
+    `source_bytes`: what reading the source of all lines would be billed for, where the warehouse tells beforehand.
+    """
 
     table: str
     lines: tuple[Line, ...]
     seconds: float | None
     cost: float | None
+    source_bytes: int | None = None
 
     def counted(self, what: str) -> int:
         """Return how many partitions would be that (`first load`, `rewrite`), or are `refused` or `held` as things are."""
@@ -107,7 +113,8 @@ def preview(
         )
         for place, slice_ in enumerate(slices)
     )
-    return Preview(table.qualified, lines, *_expected(session, table, audit, lines))
+    seconds, cost = _expected(session, table, audit, lines)
+    return Preview(table.qualified, lines, seconds, cost, _bytes(session, slices, select))
 
 
 def _line(
@@ -151,6 +158,18 @@ def _expected(
         None if seconds is None else round(statistics.median(seconds) * wanted, 3),
         None if not cost else round(statistics.median(cost) * wanted, 6),
     )
+
+
+def _bytes(session: Session, slices: Sequence[Slice], select: Select | None) -> int | None:
+    """Return the bytes that the queries of all slices would be billed for, running none of them."""
+    if select is None or not isinstance(session, Estimating):
+        return None
+    told = [
+        session.bytes_of(resolved(session, slice_, select).for_slice(session.spelling, slice_))
+        for slice_ in joined(slices)
+    ]
+    known = [one for one in told if one is not None]
+    return sum(known) if len(known) == len(told) else None
 
 
 def _counts(session: Session, buckets: Buckets, relation: str) -> list[int]:

@@ -165,7 +165,7 @@ def test_a_value_that_fits_no_column_leaves_the_slice_of_that_day_and_the_days_b
     for day in days:
         warehouse.write(SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [1]})
     with pytest.raises(SchemaMismatch, match="'n'"):
-        for day, number in zip(days, (7, 7, 70_000), strict=True):
+        for day, number in zip(days, (7, 7, 70_000.5), strict=True):
             warehouse.write(
                 SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [number]}
             )

@@ -103,8 +103,8 @@ def test_rewriting_a_day_takes_what_is_in_it_and_leaves_what_touches_it(
     warehouse.execute(f"CREATE TABLE t ({warehouse.quoted('at')} {kind.sql}, why VARCHAR(100))")
     with warehouse.session() as session:
         stage = session.stage_arrow("there_before", rows_of(kind, list(kind.rows)))
-        at_ = warehouse.quoted("at")
-        session.execute(f"INSERT INTO t ({at_}, why) SELECT {at_}, why FROM {stage}")
+        copy = warehouse.spoken('INSERT INTO t ("at", why) SELECT "at", why FROM staged')
+        session.execute(copy.replace("staged", stage))
     inside = [name for name, (_, is_inside) in kind.rows.items() if is_inside]
     load = warehouse.write(table_of(kind), "2026-05-12", rows_of(kind, inside))
     assert load.rows_before == len(inside)
@@ -322,7 +322,9 @@ def test_digits_below_a_microsecond_are_refused_and_trailing_zeros_are_not(
     warehouse: Warehouse,
 ) -> None:
     midnight = int(at("2026-05-12 00:00").timestamp()) * 10**9
-    table = Table("t", SliceColumn("at", "timestamp"), columns={"at": "TIMESTAMP"})
+    table = Table(
+        "t", SliceColumn("at", "timestamp"), columns={"at": warehouse.type_of("TIMESTAMP")}
+    )
     exact = {"at": pa.array([midnight, midnight + 86_399_999_999_000], pa.timestamp("ns"))}
     assert warehouse.write(table, "2026-05-12", exact).rows_after == 2
     too_fine = {"at": pa.array([midnight + 86_399_999_999_999], pa.timestamp("ns"))}

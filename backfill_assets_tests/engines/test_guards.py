@@ -336,4 +336,4 @@ def test_every_field_of_the_audit_is_read_back_as_it_was_written(warehouse: Ware
     found = warehouse.rows(f"SELECT {', '.join(names)} FROM backfill.load_audit")
     assert [Load(**dict(zip(names, row, strict=True))) for row in found] == [load]
     assert load.reason == awkward
-    assert load.cost is None
+    assert not load.cost  # only BigQuery tells one, and its emulator bills nothing

@@ -88,6 +88,7 @@ def test_a_table_may_be_made_by_its_full_name_in_a_schema_that_is_not_there(
     assert warehouse.count("new.t") == 1
 
 
+@pytest.mark.only("duckdb", "postgres", why="BigQuery writes tables of other projects")
 def test_a_table_of_another_database_is_refused_in_a_sentence(warehouse: Warehouse) -> None:
     elsewhere = Table("t", COLUMN, schema="new", database="elsewhere")
     with pytest.raises(WarehouseError) as refused:

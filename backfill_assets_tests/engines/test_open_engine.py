@@ -41,7 +41,8 @@ def test_making_an_engine_opens_nothing_and_imports_no_driver(tmp_path: Path) ->
     code = (
         "import sys; from backfill_assets.engines import open_engine;"
         f"open_engine('duckdb:///{tmp_path}/w.duckdb'); open_engine('postgresql://ana@host/db');"
-        "print([m for m in ('duckdb', 'psycopg', 'pyarrow', 'sqlglot', 'pandas') if m in sys.modules])"
+        "open_engine('bigquery://project/dataset');"
+        "print([m for m in ('duckdb', 'psycopg', 'google.cloud.bigquery', 'pyarrow', 'sqlglot', 'pandas') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -1,0 +1,239 @@
+"""What BigQuery's errors mean to somebody who rewrites slices: by the reason of the job, the HTTP status, the words."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from backfill_assets.errors import (
+    Away,
+    BackfillError,
+    LimitReached,
+    MissingRight,
+    MissingTable,
+    QuotaExceeded,
+    SchemaMismatch,
+    SliceBusy,
+    Unreachable,
+    WriteFailed,
+)
+
+_LONGEST = 300
+_AS_IT_WAS = ", and the slice is as it was"
+_Rule = tuple[type[BackfillError], str, str]
+
+_GONE: _Rule = (
+    Away,
+    "BigQuery cannot be reached",
+    "Check the network and BigQuery's status page, then launch this again",
+)
+_REFUSED: _Rule = (
+    Unreachable,
+    "BigQuery lets nobody in like this",
+    "Renew the credentials (credentials_path in the warehouse URL, or GOOGLE_APPLICATION_CREDENTIALS), then launch"
+    " this again",
+)
+_ABSENT: _Rule = (
+    MissingTable,
+    "a statement names something that is not there",
+    "Load the table or correct the name (or the location in the warehouse URL), then launch this again",
+)
+_FORBIDDEN: _Rule = (
+    MissingRight,
+    f"the account may not do what was asked{_AS_IT_WAS}",
+    "Grant the role that docs/engines/bigquery.md lists for it",
+)
+_QUOTA: _Rule = (
+    QuotaExceeded,
+    f"BigQuery takes no more for now{_AS_IT_WAS}",
+    "Launch this partition again later, run fewer partitions at once, or ask for a higher quota",
+)
+_BUSY: _Rule = (
+    SliceBusy,
+    f"another writer changed the table at the same time{_AS_IT_WAS}",
+    "Let that writer finish, then launch this partition again",
+)
+_UNFIT: _Rule = (
+    SchemaMismatch,
+    f"a value does not fit its column{_AS_IT_WAS}",
+    "Correct the value or change the column's type",
+)
+_BILLED: _Rule = (
+    LimitReached,
+    f"a statement would have read more bytes than it may{_AS_IT_WAS}",
+    "Raise maximum_bytes_billed in the warehouse URL, or let the query read less (a filter on the partition column)",
+)
+_UNFILTERED: _Rule = (
+    WriteFailed,
+    f"a statement would have read all partitions of a table that asks for a filter{_AS_IT_WAS}",
+    "Compare the table's partition column with the window: declare it as the slice column, and give `on` in a Select",
+)
+_STOPPED: _Rule = (
+    LimitReached,
+    f"a statement was stopped{_AS_IT_WAS}",
+    "Raise statement_timeout in the warehouse URL, cut the slice smaller, or ask who cancelled the job",
+)
+_OTHER: _Rule = (
+    WriteFailed,
+    f"BigQuery refused a statement{_AS_IT_WAS}",
+    "Correct what it names, then launch this again",
+)
+
+# in this order: `invalidQuery` and `accessDenied` are reasons of many things that only the words tell apart
+_BY_WORDS: tuple[tuple[tuple[str, ...], _Rule], ...] = (
+    (("aborted due to concurrent", "could not serialize access"), _BUSY),
+    (("without a filter over column",), _UNFILTERED),
+    (("bytes billed", "bytesbilledlimitexceeded"), _BILLED),
+    (("job timed out", "timed out and was cancelled", "exceeded the timeout"), _STOPPED),
+    (
+        (
+            "unrecognized name",
+            "not found inside",
+            "not found in from clause",
+            "was not found in",
+            "table with name",
+            "does not exist",
+        ),
+        _ABSENT,
+    ),
+    (
+        (
+            "bad int64 value",
+            "bad double value",
+            "bad bool value",
+            "invalid date",
+            "invalid datetime",
+            "invalid timestamp",
+            "invalid numeric",
+            "invalid bignumeric",
+            "could not cast",
+            "invalid cast",
+            "out of range",
+            "overflow",
+            "has type",
+            "maximum length",
+            "conversion error",
+            "cannot be assigned",
+        ),
+        _UNFIT,
+    ),
+)
+_BY_REASON: dict[str, _Rule] = {
+    "accessDenied": _FORBIDDEN,
+    "authError": _REFUSED,
+    "backendError": _GONE,
+    "internalError": _GONE,
+    "jobBackendError": _GONE,
+    "jobInternalError": _GONE,
+    "tableUnavailable": _GONE,
+    "billingTierLimitExceeded": _BILLED,
+    "bytesBilledLimitExceeded": _BILLED,
+    "billingNotEnabled": _QUOTA,
+    "jobRateLimitExceeded": _QUOTA,
+    "quotaExceeded": _QUOTA,
+    "rateLimitExceeded": _QUOTA,
+    "notFound": _ABSENT,
+    "resourcesExceeded": (
+        LimitReached,
+        f"a statement needed more than BigQuery gives one{_AS_IT_WAS}",
+        "Cut the slice smaller, or let the query join and sort less",
+    ),
+    "responseTooLarge": (
+        LimitReached,
+        "a result is larger than BigQuery hands over",
+        "Let the query return less, or write it with a Select, which never leaves the warehouse",
+    ),
+    "resourceInUse": _BUSY,
+    "stopped": _STOPPED,
+    "timeout": _STOPPED,
+}
+_BY_STATUS: dict[int, _Rule] = {
+    401: _REFUSED,
+    403: _FORBIDDEN,
+    404: _ABSENT,
+    408: _GONE,
+    429: _QUOTA,
+    499: _STOPPED,
+    500: _GONE,
+    502: _GONE,
+    503: _GONE,
+    504: _GONE,
+}
+
+
+def families() -> tuple[type[Exception], ...]:
+    """Return what the client raises: its own errors, those of credentials and those of the connection."""
+    import requests
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+    from google.resumable_media import DataCorruption, InvalidResponse
+
+    return (
+        GoogleAPIError,
+        GoogleAuthError,
+        InvalidResponse,
+        DataCorruption,
+        requests.exceptions.RequestException,
+        TimeoutError,
+        ConnectionError,
+    )
+
+
+def told(error: Exception) -> BackfillError:
+    """Say an error of the client as a sentence of ours."""
+    kind, what, do = _rule(error)
+    return kind(what, _said(error), do)
+
+
+def is_twin(error: Exception) -> bool:
+    """Tell whether something could not be made because it is there already."""
+    return _status(error) == 409 and "already exists" in str(error).lower()
+
+
+def _rule(error: Exception) -> _Rule:
+    import concurrent.futures
+
+    from google.api_core.exceptions import RetryError
+    from google.auth.exceptions import GoogleAuthError, TransportError
+
+    if isinstance(error, concurrent.futures.TimeoutError):
+        return _STOPPED
+    if isinstance(error, RetryError):
+        return _GONE
+    if isinstance(error, GoogleAuthError):
+        return _GONE if isinstance(error, TransportError) else _REFUSED
+    status = _status(error)
+    if status is None:
+        return _GONE  # no answer at all
+    said = str(error).lower()
+    for words, rule in _BY_WORDS:
+        if any(word in said for word in words):
+            return rule
+    for reason in _reasons(error):
+        if reason in _BY_REASON:
+            return _BY_REASON[reason]
+    return _BY_STATUS.get(status, _OTHER)
+
+
+def _status(error: Exception) -> int | None:
+    code = getattr(error, "code", None)
+    if code is None:
+        code = getattr(getattr(error, "response", None), "status_code", None)
+    return int(code) if isinstance(code, int) else None
+
+
+def _reasons(error: Exception) -> list[str]:
+    return [str(one.get("reason")) for one in _details(error)]
+
+
+def _details(error: Exception) -> list[dict[str, Any]]:
+    """Return what a job's error consists of, the chief cause first."""
+    found: Any = getattr(error, "errors", None) or ()
+    return [cast("dict[str, Any]", one) for one in found if isinstance(one, dict)]
+
+
+def _said(error: Exception) -> str:
+    """Return BigQuery's words, without what the client adds to them: on one line, of bearable length."""
+    messages = [str(one["message"]) for one in _details(error) if one.get("message")]
+    said = messages[0] if messages else str(getattr(error, "message", None) or error)
+    said = " ".join(said.split()) or type(error).__name__
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
