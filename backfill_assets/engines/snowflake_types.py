@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from backfill_assets.errors import SchemaMismatch
 
@@ -161,12 +161,12 @@ def _writable(column: Any) -> Any:
 def _array(values: list[Any], kind: Any) -> Any:
     import pyarrow as pa
 
+    made: Any = pa.array  # which of its overloads answers is not known before
     try:
-        return pa.array(values, kind)
+        return made(values, kind)
     except pa.ArrowInvalid:
         # whole numbers beyond 64 bits, decimals of more digits than the type was described with
-        wider: Any = pa.decimal128(38, 0) if kind == pa.int64() else None
-        return cast("Any", pa.array(values, wider))
+        return made(values, pa.decimal128(38, 0) if kind == pa.int64() else None)
 
 
 def _cast(column: Any, kind: Any) -> Any:
