@@ -73,9 +73,10 @@ class Buckets:
         if self.by == "edges":
             return self._stepped(spelling, [str(n) for n in range(len(self._places) - 1)])
         if self.by == "seconds":
-            return f"floor(extract(epoch FROM {name}) / {self.step})"
+            return f"floor({spelling.epoch.format(column=name)} / {self.step})"
         if kind == "timestamptz":
-            return f"CAST({name} AT TIME ZONE {text(spelling, self.column.zone)} AS DATE)"
+            zone = text(spelling, self.column.zone)
+            return spelling.local_day.format(column=name, zone=zone)
         if kind == "timestamp":
             return f"CAST({name} AS DATE)"
         return f"substr({name}, 1, 10)" if kind == "iso_text" else name

@@ -42,6 +42,8 @@ SPELLING = Spelling(
     case_sensitive=False,
     longest_name=300,
     forbidden='!"$()*,./;?@[\\]^`{}~',
+    epoch="UNIX_MICROS(CAST({column} AS TIMESTAMP)) / 1000000",
+    local_day="DATE({column}, {zone})",
     count_rows_apart="count(DISTINCT TO_JSON_STRING(STRUCT({columns})))",
 )
 _OPTIONS = {

@@ -43,6 +43,8 @@ class Spelling:
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
+    `epoch`: the seconds since 1970 of the timestamp `{column}`, a wall clock being taken for UTC.
+    `local_day`: the day that the instant `{column}` is on in the time zone `{zone}`, a text literal.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
 
@@ -60,6 +62,8 @@ class Spelling:
     log_column: str = "{type}"
     log_field: str | None = None
     count_rows_apart: str = "count(DISTINCT row({columns}))"
+    epoch: str = "extract(epoch FROM {column})"
+    local_day: str = "CAST({column} AT TIME ZONE {zone} AS DATE)"
     index: str | None = None
     identity: str | None = None
 

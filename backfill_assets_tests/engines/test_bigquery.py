@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from backfill_assets.checks.facts import facts_of
 from backfill_assets.engines import bigquery_claims, bigquery_jobs, open_engine
 from backfill_assets.engines.bigquery_errors import told
 from backfill_assets.engines.bigquery_types import loadable
@@ -30,11 +31,14 @@ from backfill_assets.errors import (
     Unreachable,
     WriteFailed,
 )
+from backfill_assets.expectations import Source
+from backfill_assets.operations.previewing import Asked, preview
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import UTC, Window
 from backfill_assets.writing import Select
 from backfill_assets_tests.interruptions import after_statement
-from backfill_assets_tests.warehouses import Warehouse, at
+from backfill_assets_tests.warehouses import AUDIT, Warehouse, at
 
 DAY = date(2026, 5, 12)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"), unique_key=("id",))
@@ -191,6 +195,58 @@ def test_every_statement_on_a_table_that_asks_for_a_partition_filter_has_the_bar
         assert f"WHERE {BARE}" in sql
         assert not re.search(r"CAST\(`?day", sql)
     assert bigquery.rows("SELECT id FROM mart.fct_sales WHERE day = DATE '2026-05-12'") == [(3,)]
+
+
+FILTERED = re.compile(r"`(?:day|at)` >= ")
+
+
+@pytest.mark.parametrize(
+    ("column", "windows"),
+    [
+        (SliceColumn("day", "date"), [Window.day("2026-05-12"), Window.day("2026-05-13")]),
+        (SliceColumn("at"), [Window.day("2026-05-12"), Window.day("2026-05-13")]),
+        (
+            SliceColumn("at", zone="America/New_York"),
+            [Window.day(d, "America/New_York") for d in ("2026-05-11", "2026-05-12")],
+        ),
+        (
+            SliceColumn("at"),
+            [Window(at(f"2026-05-12 0{n}:00"), at(f"2026-05-12 0{n + 1}:00")) for n in range(2)],
+        ),
+    ],
+    ids=["days", "instants", "local_days", "hours"],
+)
+def test_a_preview_and_checks_read_no_partition_that_they_need_not(
+    bigquery: Warehouse, column: SliceColumn, windows: list[Window]
+) -> None:
+    table = Table("mart.fct", column, unique_key=("id",), source=Source("raw.events", on="at"))
+    slices = [Slice(table, window) for window in windows]
+    select = Select("SELECT at, DATE(at) AS day, id FROM `raw`.`events`", on="at")
+    shape = "(at TIMESTAMP, day DATE, id INT64)"
+    with bigquery.session() as session:
+        session.define("CREATE SCHEMA `raw`", "CREATE SCHEMA `mart`")
+        for name in ("`raw`.`events`", "`mart`.`fct`"):
+            session.define(f"CREATE TABLE {name} {shape}")
+            for hour, number in (("00:30:00", 1), ("01:30:00", 2)):
+                session.execute(
+                    f"INSERT INTO {name} VALUES (TIMESTAMP '2026-05-12 {hour}+00', DATE '2026-05-12', {number})"
+                )
+        AUDIT.ensure(session)
+        jobs = Jobs(session)
+        found = preview(session, table, slices, select, Asked(), {}, AUDIT)
+        facts = facts_of(session, table, slices, AUDIT)
+    assert sum(line.rows for line in found.lines) == 2
+    assert [line.source_rows for line in found.lines] == [line.rows for line in found.lines]
+    assert found.source_bytes == 0
+    assert facts is not None
+    reads = [
+        sql
+        for sql, config in jobs.sent
+        if re.search(r"FROM\s+`(raw|mart)`", sql) and not config.get("dryRun")
+    ]
+    assert len(reads) >= 3
+    for sql in reads:
+        assert FILTERED.search(sql), sql
 
 
 def test_the_source_of_a_select_is_compared_by_its_bare_column(bigquery: Warehouse) -> None:
