@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-flights dev test check bench screenshots lock clean
+.PHONY: help setup setup-dev demo demo-flights dev doctor test check bench screenshots lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,10 @@ demo-flights: setup ## backfill a year of real flights, New York days over UTC i
 
 dev: setup ## open the UI on the demo's data; stays up until Ctrl-C
 	$(PY) -m backfill_assets.demo serve
+
+# make doctor DOCTOR="--ddl analytics.fct_sales"; of a location of your own: DOCTOR="-m my_package.definitions"
+doctor: setup ## try in the warehouse of BACKFILL_WAREHOUSE_URL what a load does, and say what would fail
+	@$(PY) -m backfill_assets.operations.doctor $(DOCTOR)
 
 test: setup-dev ## run the tests
 	$(PY) -m pytest -n 3 --dist loadfile backfill_assets_tests

@@ -102,6 +102,10 @@ class MissingRight(WarehouseError):
     """The role may not do what was asked."""
 
 
+class HiddenRows(MissingRight):
+    """The role may not see all rows of the table, so it cannot replace them."""
+
+
 class WriteFailed(WarehouseError):
     """A statement failed, or the audit row was not there after the commit; the transaction was rolled back."""
 

@@ -74,6 +74,11 @@ class RowCount:
             raise _wrong(f"it expects {against!r} rows", "Give a Source, a number or a query")
         if isinstance(against, int) and against < 0:
             raise _wrong(f"it expects {against!r} rows", "Give a number of rows that is 0 or more")
+        if self.query is not None and not _SELECT.match(self.query):
+            raise _wrong(
+                f"it expects as many rows as {self.query!r} says, which is no query",
+                "Give a SELECT that returns one number, a number, 'source' or 'last_load'",
+            )
 
     @property
     def query(self) -> str | None:
@@ -127,6 +132,11 @@ class NoRows:
             raise _wrong(
                 f"its rule {self.name} does not read the slice",
                 "Read it from slice_rows: SELECT * FROM slice_rows WHERE amount < 0",
+            )
+        if not _SELECT.match(self.sql):
+            raise _wrong(
+                f"its rule {self.name} is no query",
+                "Give a SELECT that returns the rows that are wrong, and nothing that changes any",
             )
 
 

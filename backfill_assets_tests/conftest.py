@@ -11,11 +11,12 @@ import pytest
 
 from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
+from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "bigquery")
+CONTRACT = (*ENGINES, "snowflake", "bigquery")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -88,6 +89,13 @@ def duckdb(tmp_path: Path) -> Warehouse:
 def postgres(postgres_url: str) -> Warehouse:
     """An empty PostgreSQL database, for what only PostgreSQL does."""
     return Warehouse(postgres_url)
+
+
+@pytest.fixture
+def snowflake() -> Iterator[Warehouse]:
+    """An empty database of a Snowflake account that fakesnow plays in this process."""
+    with account_in_this_process():
+        yield SnowflakeWarehouse("snowflake://tester:s3cret@fake/warehouse?network_timeout=5")
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,8 @@ def _around(
     session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]
 ) -> None:
     def begins(sql: str) -> bool:
-        return sql.replace("`", '"').startswith(beginning)  # BigQuery quotes names otherwise
+        # an engine may fold names, or quote them in its own way
+        return sql.replace("`", '"').lower().startswith(beginning.lower())
 
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"

@@ -80,6 +80,8 @@ def test_a_table_keeps_what_it_expects_through_an_assets_metadata():
         (lambda: NoRows("row_count", "SELECT * FROM slice_rows"), "cannot be called 'row_count'"),
         (lambda: NoRows("a rule", "SELECT * FROM slice_rows"), "cannot be called 'a rule'"),
         (lambda: NoRows("no_zero", "SELECT 1"), "does not read the slice"),
+        (lambda: NoRows("no_zero", "DELETE FROM slice_rows"), "is no query"),
+        (lambda: RowCount(against="staging.orders"), "which is no query"),
         (lambda: Table("a.b", expects=(RowCount(),)), "compares with its source and declares none"),
         (lambda: Table("a.b", closed=("someday",)), "'someday' is no weekday"),
         (lambda: is_closed(A_SUNDAY, ["holidays:XX"]), "holidays of 'XX' are not known"),

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from backfill_assets.engines import Engine, Session, open_engine
+from backfill_assets.engines.sql import quoted
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.window import Window
@@ -31,6 +32,20 @@ class Warehouse:
     @property
     def is_postgres(self) -> bool:
         return self.url.startswith("postgresql")
+
+    @property
+    def keeps(self) -> frozenset[str]:
+        """Types that this engine makes wider than their names say, so that nothing is lost in them."""
+        return frozenset()
+
+    @property
+    def any_schema(self) -> bool:
+        """Whether a schema and a table may have quotes in their names."""
+        return True
+
+    def quoted(self, name: str) -> str:
+        """Return a name for SQL that means the one of that spelling in a frame."""
+        return quoted(self.engine().spelling, name)
 
     def engine(self, **options: object) -> Engine:
         return open_engine(with_options(self.url, **options))

@@ -39,7 +39,9 @@ class Buckets:
     step: int = 1
 
     @classmethod
-    def of(cls, slices: Sequence[Slice], *, apart: bool = False) -> Buckets:
+    def of(
+        cls, slices: Sequence[Slice], spelling: Spelling | None = None, *, apart: bool = False
+    ) -> Buckets:
         """Choose the coarsest groups of which every slice is made; `apart`: such that each slice is one group."""
         column = slices[0].table.slice_column if slices else None
         windows = {s.window for s in slices if s.window is not None}
@@ -49,7 +51,9 @@ class Buckets:
             window.is_whole_days(column.zone) for window in windows
         ):
             single = all(len(window.days(column.zone)) == 1 for window in windows)
-            return cls(tuple(slices), column, "days" if single or not apart else "edges")
+            knows_zones = spelling is None or spelling.day_of_instant is not None
+            days = (single or not apart) and (column.kind != "timestamptz" or knows_zones)
+            return cls(tuple(slices), column, "days" if days else "edges")
         spans = [_seconds(column, window) for window in windows]
         lengths = {end - start for start, end in spans}
         if apart:
@@ -73,10 +77,10 @@ class Buckets:
         if self.by == "edges":
             return self._stepped(spelling, [str(n) for n in range(len(self._places) - 1)])
         if self.by == "seconds":
-            return f"floor({spelling.epoch.format(column=name)} / {self.step})"
+            return f"floor({spelling.epoch_seconds.format(column=name)} / {self.step})"
         if kind == "timestamptz":
-            zone = text(spelling, self.column.zone)
-            return spelling.local_day.format(column=name, zone=zone)
+            day = str(spelling.day_of_instant)
+            return day.format(column=name, zone=text(spelling, self.column.zone))
         if kind == "timestamp":
             return f"CAST({name} AS DATE)"
         return f"substr({name}, 1, 10)" if kind == "iso_text" else name

@@ -25,7 +25,7 @@ from backfill_assets.writing.expecting import (
     summed_columns,
     whose_of,
 )
-from backfill_assets.writing.reference import reference
+from backfill_assets.writing.reference import Reference, reference
 
 # the last load of a slice, by `key_of`
 Loads = Mapping[Key, Load]
@@ -56,7 +56,7 @@ class Facts:
 
     columns: Mapping[str, str] | None
     table: Sequence[Counted] | BackfillError
-    sources: Mapping[Source, Sequence[Counted] | BackfillError]
+    sources: Mapping[Source, Sequence[Counted | BackfillError] | BackfillError]
     queries: Mapping[str, Sequence[Number | BackfillError | None]]
     loads: Loads
     read_at: Sequence[datetime | None] = ()
@@ -67,7 +67,7 @@ def facts_of(session: Session, table: Table, slices: Sequence[Slice], audit: Aud
     """Return what the checks of `slices` compare: the same number of statements for one slice and for a year."""
     columns = session.columns_of(qualified(session.spelling, table))
     newest = audit.newest(session, table, Buckets.of(slices).whole)
-    sources: dict[Source, Sequence[Counted] | BackfillError] = {}
+    sources: dict[Source, Sequence[Counted | BackfillError] | BackfillError] = {}
     read, late_problem = _since(session, table, slices, newest)
     for source, measures in _sources(table).items():
         try:
@@ -120,7 +120,7 @@ def _table(
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
     relation = qualified(spelling, table)
-    found = measured(session, Buckets.of(slices, apart=True), relation, measures)
+    found = measured(session, Buckets.of(slices, session.spelling, apart=True), relation, measures)
     return [
         Counted(
             int(one["rows"]),
@@ -163,26 +163,41 @@ def _source(
     source: Source,
     sums: Iterable[str],
     read: Sequence[datetime | None],
-) -> list[Counted]:
+) -> list[Counted | BackfillError]:
+    """Count each slice's rows in the source; its clock may not tell where some of them begin, and does for the others."""
     spelling, at = session.spelling, reference(session, table, source)
-    buckets = Buckets.of(at.slices(slices))
+    cut = [_cut_or_why(at, slice_) for slice_ in slices]
+    own = [slice_ for slice_ in cut if isinstance(slice_, Slice)]
+    since_each = [at for slice_, at in zip(cut, read, strict=False) if isinstance(slice_, Slice)]
+    buckets = Buckets.of(own, session.spelling)
     measures = {"rows": "count(*)"}
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     late = source is table.source and source.ingested_at is not None and len(read) > 0
     if late:
         column = str(source.ingested_at)
-        since = is_late(spelling, buckets, column, read)
+        since = is_late(spelling, buckets, column, since_each)
         measures["late"] = f"count(CASE WHEN {since} THEN 1 END)"
-    found = measured(session, buckets, at.relation, measures)
+    found = iter(measured(session, buckets, at.relation, measures))
     return [
-        Counted(
-            int(one["rows"]),
-            None,
-            {name: one[f"sum {name}"] for name in sums},
-            int(one["late"]) if late else None,
-        )
-        for one in found
+        slice_ if isinstance(slice_, BackfillError) else _counted(next(found), sums, late=late)
+        for slice_ in cut
     ]
+
+
+def _cut_or_why(at: Reference, slice_: Slice) -> Slice | BackfillError:
+    try:
+        return at.slices([slice_])[0]
+    except BackfillError as error:
+        return error
+
+
+def _counted(one: Mapping[str, Number], sums: Iterable[str], *, late: bool) -> Counted:
+    return Counted(
+        int(one["rows"]),
+        None,
+        {name: one[f"sum {name}"] for name in sums},
+        int(one["late"]) if late else None,
+    )
 
 
 def _queried(
@@ -228,9 +243,9 @@ def against(
         return source, "its declaration"
     if isinstance(source, Source):
         theirs = facts.sources[source]
-        if isinstance(theirs, BackfillError):
-            raise theirs
-        counted = theirs[place]
+        counted = theirs if isinstance(theirs, BackfillError) else theirs[place]
+        if isinstance(counted, BackfillError):
+            raise counted
         expected = counted.rows if isinstance(rule, RowCount) else counted.sums[about]
         return expected, whose_of(slice_, rule)
     if source == "last_load":

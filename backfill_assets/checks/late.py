@@ -45,7 +45,7 @@ def late_slices(
         return []
     found, spelling = reference(session, table, source), session.spelling
     must_be_instant(session, table, found.relation, column)
-    buckets = Buckets.of(found.slices([slice_ for slice_, _ in loaded]))
+    buckets = Buckets.of(found.slices([slice_ for slice_, _ in loaded]), session.spelling)
     came, columns = quoted(spelling, column), buckets.groups(spelling)
     oldest = instant(spelling, min(at for _, at in loaded))
     groups = session.fetch(

@@ -180,10 +180,11 @@ class Look:
     def _late_rows(self, place: int) -> list[Finding]:
         source = self.table.source
         assert source is not None
-        counted = self.facts.late_problem or self.facts.sources[source]
+        theirs = self.facts.late_problem or self.facts.sources[source]
+        counted = theirs if isinstance(theirs, BackfillError) else theirs[place]
         if isinstance(counted, BackfillError):
             return [_not_asked("late_rows", counted, "warn")]
-        late, since = counted[place].late or 0, self.facts.read_at[place]
+        late, since = counted.late or 0, self.facts.read_at[place]
         if since is None:
             why = "the slice was never loaded, so that no row can be late for it"
         else:

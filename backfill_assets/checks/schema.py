@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from backfill_assets.engines import Session, Spelling
 from backfill_assets.table import Table
 from backfill_assets.writing.fit import FAMILY_OF, family, folded
+
+# standard SQL: so many binary digits, of which an engine has two sizes
+_FLOAT = re.compile(r"^\s*float\s*\(\s*(\d+)\s*\)\s*$", re.I)
+_DIGITS_OF_REAL = 24
+
+
+def _of_bits(found: re.Match[str]) -> str:
+    return "real" if int(found[1]) <= _DIGITS_OF_REAL else "double precision"
 
 
 def schema_problems(session: Session, table: Table, columns: Mapping[str, str] | None) -> list[str]:
@@ -39,6 +48,7 @@ def _is(declared: str, actual: str, spelling: Spelling) -> bool:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
+    declared, actual = (_FLOAT.sub(_of_bits, kind) for kind in (declared, actual))
     try:
         ours, theirs = (exp.DataType.build(k, dialect=spelling.dialect) for k in (declared, actual))
     except SqlglotError:

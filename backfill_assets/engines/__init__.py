@@ -16,6 +16,7 @@ ENGINES = {
     "duckdb": "backfill_assets.engines.duckdb:DuckDBEngine",
     "postgresql": "backfill_assets.engines.postgres:PostgresEngine",
     "postgres": "backfill_assets.engines.postgres:PostgresEngine",
+    "snowflake": "backfill_assets.engines.snowflake:SnowflakeEngine",
 }
 
 

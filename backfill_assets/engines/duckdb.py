@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.duckdb_errors import is_ambiguous, told
 from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
@@ -59,6 +60,8 @@ SPELLING = Spelling(
     # itself, and so would choosing their compression each time
     log_column="{type} USING COMPRESSION uncompressed",
     log_field="({column} ->> '{name}')",
+    slow="SELECT sum(hash(i)) FROM range(1000000000000) AS numbers (i)",
+    ddl_rolls_back=True,
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
@@ -269,8 +272,7 @@ class DuckDBSession(Transactions):
 
     def _connect(self) -> OpenFile:
         """Connect; a program that takes no turns is waited for too, and the wait for the turn counts with it."""
-        import duckdb
-
+        duckdb = driver("duckdb", "DuckDB", "duckdb")
         until = self._asked_at + self._engine.wait_seconds
         began = told_at = time.monotonic()
         while True:

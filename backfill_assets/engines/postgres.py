@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus
 
 from backfill_assets.engines.drivers import driver
-from backfill_assets.engines.postgres_claims import claiming, holding, named
+from backfill_assets.engines.postgres_claims import (
+    KINDS_BEYOND_A_CLAIM,
+    claimed_kind,
+    claiming,
+    holding,
+    named,
+)
 from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, typed, writable
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
+from backfill_assets.engines.postgres_pooling import refuse_pool_of_transactions
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions
@@ -53,6 +60,26 @@ SPELLING = Spelling(
     case_sensitive=True,
     longest_name=63,
     index="CREATE INDEX IF NOT EXISTS {name} ON {table} ({columns})",
+    computed="SELECT attname FROM pg_catalog.pg_attribute WHERE attrelid = to_regclass({table}) AND attnum > 0"
+    " AND NOT attisdropped AND (attgenerated <> '' OR attidentity = 'a')",
+    who_am_i="SELECT current_user",
+    limits="SELECT current_setting('lock_timeout'), current_setting('statement_timeout')",
+    slow="SELECT pg_sleep(60)",
+    grants={
+        "rows": "GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT {right} ON {table} TO {role}",
+        "stage": "GRANT TEMPORARY ON DATABASE {database} TO {role}",
+        "make": "GRANT USAGE, CREATE ON SCHEMA {schema} TO {role}",
+        "schema": "GRANT CREATE ON DATABASE {database} TO {role}",
+    },
+    ddl_rolls_back=True,
+)
+_TYPE = "format_type(atttypid, atttypmod)"
+# a domain is what it is made of, however often it was made anew, as it is in a query's result
+_TYPE_BENEATH = (
+    "(WITH RECURSIVE beneath (kind, modifier, depth) AS (SELECT atttypid, atttypmod, 0 UNION ALL"
+    " SELECT typbasetype, CASE WHEN modifier = -1 THEN typtypmod ELSE modifier END, depth + 1 FROM beneath"
+    " JOIN pg_catalog.pg_type ON oid = kind AND typtype = 'd')"
+    " SELECT format_type(kind, modifier) FROM beneath ORDER BY depth DESC LIMIT 1)"
 )
 _OPTIONS = {"lock_wait": "600", "statement_timeout": None}
 _TELL_AFTER_SECONDS = 5.0
@@ -93,6 +120,8 @@ class PostgresEngine:
                 theirs.append(pair)
         self.conninfo = head + ("?" + "&".join(theirs) if theirs else "")
         self.wait_seconds = self._seconds("lock_wait", options["lock_wait"])
+        # found out when the first session opens, before it sets anything
+        self.has_sessions = False
         limit = options["statement_timeout"]
         self.statement_limit = None if limit is None else self._seconds("statement_timeout", limit)
 
@@ -155,14 +184,21 @@ class PostgresSession(Transactions):
             .encode()[:_LONGEST_APPLICATION_NAME]
             .decode(errors="ignore")
         )
-        try:
-            self._connection = psycopg.connect(
+
+        def connect() -> psycopg.Connection[tuple[Any, ...]]:
+            return psycopg.connect(
                 self._engine.conninfo,
                 autocommit=True,
                 prepare_threshold=None,
                 application_name=name,
                 client_encoding="utf8",
             )
+
+        try:
+            self._connection = connect()
+            if not self._engine.has_sessions:
+                refuse_pool_of_transactions(self._connection, connect, self._engine.shown)
+                self._engine.has_sessions = True
         except psycopg.Error as error:
             # its text may show a piece of a password
             raise unreachable(error, self._engine.shown) from None
@@ -226,12 +262,14 @@ class PostgresSession(Transactions):
     def columns_of(self, relation: str) -> dict[str, str] | None:
         if relation.lstrip().startswith("("):
             return self._columns_of_query(relation)
-        name = text(SPELLING, relation)
-        found = self.fetch(
-            "SELECT attname, format_type(atttypid, atttypmod) FROM pg_catalog.pg_attribute"
-            f" WHERE attrelid = to_regclass({name}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
+        there = (
+            "FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type AS t ON t.oid = atttypid"
+            f" WHERE attrelid = to_regclass({text(SPELLING, relation)}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
         )
-        return {str(column): str(kind) for column, kind in found} or None
+        found = self.fetch(f"SELECT attname, {_TYPE}, typtype = 'd' {there}")
+        if any(is_domain for _, _, is_domain in found):
+            found = self.fetch(f"SELECT attname, {_TYPE_BENEATH}, TRUE {there}")
+        return {str(column): str(kind) for column, kind, _ in found} or None
 
     def _columns_of_query(self, relation: str) -> dict[str, str] | None:
         try:
@@ -325,6 +363,15 @@ class PostgresSession(Transactions):
             )
             raise self._doomed
 
+    def _refuse_kind(self, claim: Claim, kind: str | None) -> None:
+        """Raise where the claim is not on a table: its writers could meet others beneath it unseen."""
+        if kind in KINDS_BEYOND_A_CLAIM:
+            why, do = KINDS_BEYOND_A_CLAIM[kind]
+            self._doomed = DeclarationError(
+                f"{claim.label} cannot be written, and everything is as it was", why, do
+            )
+            raise self._doomed
+
     def _busy_after(self, claim: Claim, seconds: float) -> str | None:
         """Return None once the claim is ours; where it is not in time, roll back and return who has it."""
         import psycopg
@@ -335,7 +382,8 @@ class PostgresSession(Transactions):
         with self._guarded():
             try:
                 # one limit for all locks together: lock_timeout would be granted to each day anew
-                self._run(claiming(SPELLING, claim, _milliseconds(seconds), after))
+                found = self._run(claiming(SPELLING, claim, _milliseconds(seconds), after))
+                self._refuse_kind(claim, claimed_kind(found))
                 return None
             except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
                 if time.monotonic() - began < seconds * 0.9:

@@ -1,6 +1,7 @@
 """Claims on PostgreSQL: advisory locks, shared on the table and exclusive on each day, freed with the transaction.
 
-Locks are named by the table that a name resolves to, so that `fct` and `public.fct` are one table's claim.
+Locks are named by the table that a name resolves to, so that `fct` and `public.fct` are one table's claim, and a
+partition's claim is its whole table's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,16 @@ from backfill_assets.engines.protocol import Claim, Spelling
 from backfill_assets.engines.sql import text
 
 _APPLICATION = "backfill_assets "
+_NAME_IT = "Name the table beneath it"
+# pg_class.relkind -> why a claim on it would not hold, and what to do
+KINDS_BEYOND_A_CLAIM = {
+    "v": ("it is a view, and writers of the table beneath it would not know of this one", _NAME_IT),
+    "m": ("it is a materialized view, which only REFRESH writes", _NAME_IT),
+    "f": (
+        "it is a foreign table or has a foreign partition, and another server commits apart from this one",
+        "Load the table through the other server's own URL",
+    ),
+}
 
 
 def claiming(spelling: Spelling, claim: Claim, patience: int, after: str) -> str:
@@ -30,9 +41,19 @@ def claiming(spelling: Spelling, claim: Claim, patience: int, after: str) -> str
     who = f"{_APPLICATION}run {claim.holder}".encode()[:63].decode(errors="ignore")
     return (
         f"SET LOCAL application_name = {text(spelling, who)}; SET LOCAL statement_timeout = {patience};"
-        f" SELECT {', '.join(locks)} FROM ({_resolved(spelling, claim)}) AS claimed;"
+        # rows that a policy hides would survive the DELETE: with this, the server refuses instead of hiding
+        " SET LOCAL row_security = off;"
+        f" SELECT kind, {', '.join(locks)} FROM ({_resolved(spelling, claim)}) AS claimed;"
         f" SET LOCAL statement_timeout = {after}"
     )
+
+
+def claimed_kind(found: Any) -> str | None:
+    """Return `relkind` of what was claimed, from the results of `claiming`; None where it is not there."""
+    while found.description is None and found.nextset():
+        pass
+    row = found.fetchone() if found.description else None
+    return row[0] if row else None
 
 
 def holding(spelling: Spelling, claim: Claim) -> str:
@@ -66,9 +87,17 @@ def named(holder: tuple[Any, ...] | None) -> str:
 
 
 def _resolved(spelling: Spelling, claim: Claim) -> str:
+    """Return the query for the name `t` that locks are made of, and the `kind` of what it names."""
     relation = text(spelling, claim.relation)
+    foreign = (
+        "EXISTS (SELECT FROM pg_partition_tree(c.oid) AS part JOIN pg_catalog.pg_class AS p ON p.oid = part.relid"
+        " WHERE p.relkind = 'f')"
+    )
     return (
-        "SELECT coalesce((SELECT n.nspname || '.' || c.relname FROM pg_catalog.pg_class AS c"
-        " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
-        f" WHERE c.oid = to_regclass({relation})), {relation}) AS t OFFSET 0"
+        f"SELECT coalesce(n.nspname || '.' || r.relname, asked) AS t,"
+        f" CASE WHEN c.relkind = 'p' AND {foreign} THEN 'f' ELSE CAST(c.relkind AS text) END AS kind"
+        f" FROM (SELECT CAST({relation} AS text) AS asked) AS a"
+        " LEFT JOIN pg_catalog.pg_class AS c ON c.oid = to_regclass(asked)"
+        " LEFT JOIN pg_catalog.pg_class AS r ON r.oid = coalesce(pg_partition_root(c.oid), c.oid)"
+        " LEFT JOIN pg_catalog.pg_namespace AS n ON n.oid = r.relnamespace OFFSET 0"
     )

@@ -9,6 +9,7 @@ from backfill_assets.errors import (
     BackfillError,
     BadRows,
     DeclarationError,
+    HiddenRows,
     LimitReached,
     MissingRight,
     MissingTable,
@@ -83,6 +84,11 @@ _RULES: dict[str, _Rule] = {
         "Use the primary server, or a role that may write",
     ),
     "28": _REFUSED,
+    "428C9": (
+        SchemaMismatch,
+        f"the table computes a column itself, and the rows bring values for it{_AS_IT_WAS}",
+        "Leave that column out in the transform",
+    ),
     "3D000": _REFUSED,
     "3F000": _ABSENT,
     "40001": _LOCKED,
@@ -113,6 +119,21 @@ _RULES: dict[str, _Rule] = {
 }
 
 
+# SQLSTATEs that say too little, by the function of the server that raised them (its words are translated)
+_BY_SOURCE: dict[tuple[str, str], _Rule] = {
+    ("23514", "ExecFindPartition"): (
+        BadRows,
+        f"the table has no partition for some of the rows{_AS_IT_WAS}",
+        "Create that partition, or a default one (CREATE TABLE ... PARTITION OF ... DEFAULT), then launch this again",
+    ),
+    ("42501", "check_enable_rls"): (
+        HiddenRows,
+        f"a policy may hide rows from the role, and what it does not see it cannot replace{_AS_IT_WAS}",
+        "Let somebody with the right run ALTER ROLE ... BYPASSRLS for the role that writes, or write as the table's owner",
+    ),
+}
+
+
 def told(error: psycopg.Error) -> BackfillError:
     """Say an error of an open connection as a sentence of ours."""
     import psycopg
@@ -123,9 +144,11 @@ def told(error: psycopg.Error) -> BackfillError:
             _GONE if lost else _UNFIT if isinstance(error, psycopg.DataError) else _RULES[""]
         )
     else:
-        kind, what, do = _RULES[
-            next(p for n in range(5, -1, -1) if (p := error.sqlstate[:n]) in _RULES)
-        ]
+        special = _BY_SOURCE.get((error.sqlstate, error.diag.source_function or ""))
+        kind, what, do = (
+            special
+            or _RULES[next(p for n in range(5, -1, -1) if (p := error.sqlstate[:n]) in _RULES)]
+        )
     return kind(what, _said(error), do)
 
 

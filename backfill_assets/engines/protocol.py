@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -43,9 +43,20 @@ class Spelling:
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
-    `epoch`: the seconds since 1970 of the timestamp `{column}`, a wall clock being taken for UTC.
-    `local_day`: the day that the instant `{column}` is on in the time zone `{zone}`, a text literal.
+    `epoch_seconds`: the seconds of the time `{column}` since 1970, a wall clock being taken for UTC's.
+    `day_of_instant`: the day of the instant `{column}` in the zone `{zone}`, a literal of its IANA name; None where
+    the engine does not know these names.
+    `folds_upper`: whether a plain lower-case name is the upper-case one that SQL without quotes means by it.
+    `scale_0_is_whole`: whether a decimal without places is how whole numbers are stored.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
+    `computed`: the query for the columns that `{table}` (a text literal of its SQL name) fills itself and lets nobody
+    insert; None where there are none.
+    What the doctor asks, each None or empty where there is no such thing: `who_am_i`, the query for the role;
+    `limits`, the query for a session's lock wait and
+    statement limit as the server shows them; `slow`, a query that takes many seconds; `grants`, the statements that
+    grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
+    DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
+    `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back.
     """
 
     dialect: str
@@ -62,10 +73,18 @@ class Spelling:
     log_column: str = "{type}"
     log_field: str | None = None
     count_rows_apart: str = "count(DISTINCT row({columns}))"
-    epoch: str = "extract(epoch FROM {column})"
-    local_day: str = "CAST({column} AT TIME ZONE {zone} AS DATE)"
+    epoch_seconds: str = "extract(epoch FROM {column})"
+    day_of_instant: str | None = "CAST({column} AT TIME ZONE {zone} AS DATE)"
     index: str | None = None
     identity: str | None = None
+    computed: str | None = None
+    who_am_i: str | None = None
+    limits: str | None = None
+    slow: str | None = None
+    grants: Mapping[str, str] = field(default_factory=dict[str, str])
+    ddl_rolls_back: bool = False
+    folds_upper: bool = False
+    scale_0_is_whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,13 +93,14 @@ class Claim:
 
     `relation` is the table's SQL name. `days` is None for the whole table: such a writer is alone, while
     writers of different days are not in each other's way. `label` names the slice and `holder` the run
-    that asks, for the message that the other writer gets.
+    that asks, for the message that the other writer gets; `backfill` is the backfill that the run belongs to.
     """
 
     relation: str
     days: tuple[date, ...] | None
     label: str
     holder: str
+    backfill: str | None = None
 
 
 class Session(Protocol):
@@ -130,8 +150,16 @@ class Session(Protocol):
         """All or nothing: COMMIT at the end, ROLLBACK on any error, also on one that was swallowed inside."""
         ...
 
+    def prepare(self, claim: Claim) -> None:
+        """Hear before anything is staged what will be claimed: for what a transaction needs and cannot make itself."""
+        ...
+
     def claim(self, claim: Claim) -> None:
         """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
+        ...
+
+    def cost(self, seconds: float) -> float | None:
+        """Return what `seconds` of work cost, in the engine's unit; None where it cannot tell."""
         ...
 
     def clock(self) -> datetime:
@@ -140,25 +168,6 @@ class Session(Protocol):
 
     def breathe(self) -> None:
         """Between two slices: let a waiting writer in, where holding the connection keeps it out."""
-        ...
-
-
-@runtime_checkable
-class Labelled(Protocol):
-    """A session whose warehouse notes for whom a statement runs: what it cost is then found by table and backfill."""
-
-    def label(self, **labels: str | None) -> None:
-        """Note these with every statement from now on."""
-        ...
-
-
-@runtime_checkable
-class Billing(Protocol):
-    """A session whose warehouse tells what statements cost, in its own unit."""
-
-    @property
-    def billed(self) -> float:
-        """What this session's statements have cost so far."""
         ...
 
 

@@ -5,6 +5,7 @@ The predicate of a slice is spelled here and nowhere else, so that DELETE, INSER
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import date, datetime
 from functools import lru_cache
@@ -19,9 +20,26 @@ if TYPE_CHECKING:
     from backfill_assets.window import Window
 
 
+# what SQL without quotes folds; anything else has to be quoted to be written at all
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+
+
 def quoted(spelling: Spelling, name: str) -> str:
     """Return `name` as one quoted identifier, whatever characters it holds."""
-    return _quoted(spelling.dialect, spelling.longest_name, spelling.forbidden, name)
+    return _quoted(
+        spelling.dialect, spelling.longest_name, spelling.forbidden, stored(spelling, name)
+    )
+
+
+def stored(spelling: Spelling, name: str) -> str:
+    """Return `name` as the engine stores it: where it folds, `fct_sales` is FCT_SALES, and `createdAt` stays."""
+    return name.upper() if spelling.folds_upper and _PLAIN.fullmatch(name) else name
+
+
+def told(spelling: Spelling, name: str) -> str:
+    """Return a name that the engine stores as we write it: the way back from `stored`."""
+    plain = name.lower()
+    return plain if spelling.folds_upper and stored(spelling, plain) == name else name
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 
+from backfill_assets.engines.protocol import Claim
 from backfill_assets.errors import BackfillError
 
 
@@ -17,6 +18,13 @@ class Transactions:
     def execute(self, sql: str) -> int:
         """Run one statement."""
         raise NotImplementedError
+
+    def prepare(self, claim: Claim) -> None:
+        """Do nothing: most engines claim with what is there."""
+
+    def cost(self, seconds: float) -> float | None:
+        """Tell no cost."""
+        return None
 
     def _begin(self) -> None:
         self.execute("BEGIN TRANSACTION")

@@ -6,6 +6,7 @@ import dagster as dg
 
 from backfill_assets.controls.alerts import must_be_usable
 from backfill_assets.controls.switch import ASSET
+from backfill_assets.operations.doctor.job import doctor_job
 from backfill_assets.operations.jobs import pause_backfills, raise_budget_job, resume_backfills
 from backfill_assets.operations.late_jobs import late_rows_job
 from backfill_assets.operations.late_sensor import late_rows_sensor
@@ -43,6 +44,7 @@ def backfill_operations(io_manager_key: str = "io_manager") -> dg.Definitions:
             pause_backfills,
             resume_backfills,
             raise_budget_job,
+            doctor_job(io_manager_key),
             preview_job(io_manager_key),
             verify_job(io_manager_key),
             report_job(io_manager_key),

@@ -75,6 +75,7 @@ class Load:
         rows_before: int,
         rows_after: int,
         checksum: str,
+        cost: float | None = None,
         **detail: object,
     ) -> Load:
         """Return the row of one attempt at `slice_` by `run`; more `detail` stands beside that of the run."""
@@ -104,6 +105,7 @@ class Load:
             started_at=started_at,
             committed_at=committed_at,
             seconds=round((committed_at - started_at).total_seconds(), 6),
+            cost=cost,
             detail=json.dumps(told, ensure_ascii=False) if told else None,
         )
 

@@ -10,7 +10,7 @@ from backfill_assets.slice import Slice
 _MOST_DAYS = 400
 
 
-def claim_of(spelling: Spelling, slice_: Slice, holder: str) -> Claim:
+def claim_of(spelling: Spelling, slice_: Slice, holder: str, backfill: str | None = None) -> Claim:
     """Return the claim of a slice; slices that share an instant always share a part of their claims.
 
     Windows of different length (an hour and its month) meet on the days they touch; dimensions are left
@@ -19,4 +19,4 @@ def claim_of(spelling: Spelling, slice_: Slice, holder: str) -> Claim:
     days = slice_.window.days("UTC") if slice_.window else None
     if days is not None and len(days) > _MOST_DAYS:
         days = None
-    return Claim(qualified(spelling, slice_.table), days, slice_.label, holder)
+    return Claim(qualified(spelling, slice_.table), days, slice_.label, holder, backfill)

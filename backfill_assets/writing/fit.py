@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import qualified, quoted
+from backfill_assets.engines.sql import qualified, quoted, text
 from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceKind, Table
 from backfill_assets.writing.making import make
 from backfill_assets.writing.select import Select
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 # the family of types that a column of each kind has
 FAMILY_OF: dict[SliceKind, str] = {
@@ -90,6 +93,9 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     _refuse_missing_essentials(slice_, staged_by, wanted_by, spelling)
     new = [staged_by[key] for key in staged_by if key not in wanted_by]
     missing = [wanted_by[key] for key in wanted_by if key not in staged_by]
+    if missing and existing is not None:
+        computed = filled_by_the_table(session, qualified(spelling, table))
+        missing = [name for name in missing if name not in computed]
     if table.on_schema_change == "fail" and (new or missing):
         raise _changed(slice_, new, missing, staged, wanted)
     declared = table.columns or {}
@@ -120,6 +126,15 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
     )
     create = () if existing is not None else tuple(wanted.items())
     return Fit(sources, values, tuple(kind for _, _, kind in pairs), casts, create, added)
+
+
+def filled_by_the_table(session: Session, relation: str) -> frozenset[str]:
+    """Return the columns of a table that nobody may insert: it computes them itself."""
+    spelling = session.spelling
+    if spelling.computed is None:
+        return frozenset()
+    found = session.fetch(spelling.computed.format(table=text(spelling, relation)))
+    return frozenset(str(name) for (name,) in found)
 
 
 def make_room(session: Session, table: Table, found: Fit) -> bool:
@@ -162,6 +177,8 @@ def family(kind: str, spelling: Spelling) -> str:
         return "date"
     if parsed.this in exp.DataType.TEMPORAL_TYPES and parsed.this not in (T.TIME, T.TIMETZ):
         return "timestamp"
+    if spelling.scale_0_is_whole and _is_whole(parsed):
+        return "integer"
     for name, types in (
         ("integer", exp.DataType.INTEGER_TYPES),
         ("float", exp.DataType.FLOAT_TYPES),
@@ -171,6 +188,12 @@ def family(kind: str, spelling: Spelling) -> str:
         if parsed.this in types:
             return name
     return parsed.sql(dialect=spelling.dialect).lower()
+
+
+def _is_whole(kind: exp.DataType) -> bool:
+    """Tell whether a type is a decimal without places."""
+    places = [argument.name for argument in kind.expressions]
+    return kind.this == kind.Type.DECIMAL and places[1:] in ([], ["0"])
 
 
 def folded(name: str, spelling: Spelling) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import dagster as dg
@@ -74,7 +75,11 @@ def test_every_slice_gets_the_rows_that_its_predicate_finds(
     slices = [Slice(table, window) for window in cut]
     with warehouse.session() as session:
         relation = qualified(session.spelling, table)
-        found = measured(session, Buckets.of(slices), relation, {"n": "count(*)"})
+        without_zones = replace(session.spelling, day_of_instant=None)
+        found, again = (
+            measured(session, Buckets.of(slices, spelling), relation, {"n": "count(*)"})
+            for spelling in (session.spelling, without_zones)
+        )
         expected = [
             session.fetch(
                 f"SELECT count(*) FROM {relation} WHERE {predicate(session.spelling, s)}"
@@ -82,6 +87,7 @@ def test_every_slice_gets_the_rows_that_its_predicate_finds(
             for s in slices
         ]
     assert [int(one["n"]) for one in found] == expected
+    assert again == found
     assert sum(expected) > 0
 
 

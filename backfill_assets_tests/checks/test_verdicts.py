@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 from backfill_assets.checks.late import late_slices
+from backfill_assets.checks.schema import schema_problems
 from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
 from backfill_assets.engines import Session
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
@@ -323,6 +325,20 @@ def test_a_column_that_changed_its_type_is_told(loaded: Warehouse) -> None:
     assert "'colour' is not declared" in why
 
 
+@pytest.mark.parametrize("bits", [24, 25])
+def test_a_float_declared_by_its_bits_is_the_size_that_the_engine_made_of_it(
+    postgres: Warehouse, bits: int
+) -> None:
+    postgres.execute(f"CREATE TABLE readings (day DATE, heat float({bits}))")
+    declared = {"day": "date", "heat": f"float({bits})"}
+    table = Table("readings", SliceColumn("day", "date"), columns=declared)
+    with postgres.session() as session:
+        there = session.columns_of("readings")
+        assert schema_problems(session, table, there) == []
+        other = replace(table, columns={**declared, "heat": f"float({49 - bits})"})
+        assert len(schema_problems(session, other, there)) == 1
+
+
 def test_a_table_that_is_not_there_fails_every_check_but_those_that_need_none(
     warehouse: Warehouse,
 ) -> None:
@@ -573,3 +589,24 @@ def test_ten_years_take_as_many_statements_for_each_400_days_as_one_day(loaded: 
     one = statements(years[:1])
     assert statements(years[:400]) == one
     assert statements(years) <= 10 * one
+
+
+def test_an_hour_that_the_sources_clock_shows_twice_hides_no_other_hour(
+    warehouse: Warehouse,
+) -> None:
+    source = Source("staging.orders", on="at", on_zone="America/New_York")
+    table = Table("orders", SliceColumn("at", "timestamptz"), source=source, expects=(RowCount(),))
+    first = datetime(
+        2026, 11, 1, 3, tzinfo=timezone.utc
+    )  # 23:00 in New York, and at 06:00 its clock goes back
+    hours = [first + timedelta(hours=n) for n in range(6)]
+    clocks = [
+        hour.astimezone(ZoneInfo("America/New_York")).replace(tzinfo=None, fold=0) for hour in hours
+    ]
+    warehouse.write(Table("orders"), None, pa.table({"at": pa.array(hours)}))
+    warehouse.write(Table("staging.orders"), None, pa.table({"at": pa.array(clocks)}))
+    cut = [Slice(table, Window(hour, hour + timedelta(hours=1))) for hour in hours]
+    with warehouse.session(read_only=True) as session:
+        found = list(verdicts(session, table, cut, AUDIT, NOW, ["row_count"]))
+    assert [verdict.passed for verdict in found] == [True, True, False, False, True, True]
+    assert "shows that hour twice" in found[3].why

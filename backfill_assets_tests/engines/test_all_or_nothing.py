@@ -112,7 +112,7 @@ def test_an_error_that_was_swallowed_inside_a_transaction_comes_back_at_its_end(
     loaded: Warehouse,
 ) -> None:
     with loaded.session() as session:
-        with pytest.raises(MissingTable, match="nowhere"), session.transaction():
+        with pytest.raises(MissingTable, match="(?i)nowhere"), session.transaction():
             session.execute("DELETE FROM analytics.fct_sales")
             with contextlib.suppress(BackfillError):
                 session.execute("INSERT INTO nowhere VALUES (1)")
@@ -159,7 +159,7 @@ def test_a_value_that_fits_no_column_leaves_the_slice_of_that_day_and_the_days_b
 ) -> None:
     warehouse.execute(
         "CREATE SCHEMA analytics",
-        "CREATE TABLE analytics.fct_sales (sale_date DATE, sale_id BIGINT, n SMALLINT)",
+        "CREATE TABLE analytics.fct_sales (sale_date DATE, sale_id BIGINT, n NUMERIC(4, 0))",
     )
     days = [date(2026, 5, d) for d in (1, 2, 3)]
     for day in days:

@@ -16,7 +16,7 @@ from backfill_assets.engines import bigquery_claims, bigquery_jobs, open_engine
 from backfill_assets.engines.bigquery_errors import told
 from backfill_assets.engines.bigquery_types import loadable
 from backfill_assets.engines.doors import must_be_one, must_be_one_inside
-from backfill_assets.engines.protocol import Billing, Estimating, Labelled
+from backfill_assets.engines.protocol import Estimating
 from backfill_assets.errors import (
     Away,
     BackfillError,
@@ -131,7 +131,9 @@ def test_every_job_says_for_which_table_partition_run_and_backfill_it_is(loaded:
         loaded.write(
             SALES, "2026-05-12", ROWS, session=session, run_id="4F1C", backfill_id="Back.Fill"
         )
-    for _, config in jobs.sent:
+    (first, config), *others = jobs.sent
+    assert (first, config["labels"]) == ("SELECT CURRENT_TIMESTAMP()", {"run": "4f1c"})
+    for _, config in others:
         assert config["labels"] == {
             "table": "mart-fct_sales",
             "partition": "2026-05-12",
@@ -583,11 +585,19 @@ def test_a_type_without_a_column_here_is_refused_by_name(bigquery: Warehouse, va
 # capabilities
 
 
-def test_a_session_labels_estimates_and_tells_what_was_billed(loaded: Warehouse) -> None:
+def test_the_bytes_billed_for_an_attempt_are_its_cost(loaded: Warehouse) -> None:
     with loaded.session() as session:
-        assert isinstance(session, Labelled)
+        jobs = session._open_jobs  # type: ignore[attr-defined]
+        jobs.billed = 7
+        after_statement(session, "DELETE", lambda: setattr(jobs, "billed", jobs.billed + 1000))
+        load = loaded.write(SALES, "2026-05-12", ROWS, session=session)
+    assert load.cost == 1000
+    assert loaded.rows("SELECT cost FROM backfill.load_audit WHERE cost > 0") == [(1000.0,)]
+
+
+def test_a_query_is_estimated_without_being_run(loaded: Warehouse) -> None:
+    with loaded.session() as session:
         assert isinstance(session, Estimating)
-        assert isinstance(session, Billing)
         # the emulator estimates everything as nothing
         assert session.bytes_of("SELECT * FROM mart.fct_sales") == 0
 

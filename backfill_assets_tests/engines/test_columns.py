@@ -135,8 +135,8 @@ def test_declared_columns_are_made_as_declared_and_checksums_stay_the_same(
     assert first.checksum == second.checksum
     made = warehouse.columns("t") or {}
     assert list(made) == ["day", "n", "price", "at", "note"]
-    wanted = "numeric(10,2)" if warehouse.lacks("NUMERIC(18, 2)") is None else "numeric(38,9)"
-    assert made["price"].lower().replace("decimal", "numeric") == wanted
+    wanted = "(10,2)" if warehouse.lacks("NUMERIC(18, 2)") is None else "(38,9)"
+    assert made["price"].lower() in (f"{name}{wanted}" for name in ("numeric", "decimal", "number"))
 
 
 def test_a_row_of_all_the_types_comes_back_as_it_went(warehouse: Warehouse) -> None:
@@ -224,6 +224,10 @@ def test_a_value_that_its_column_would_change_is_refused(warehouse: Warehouse, c
             [v := value if isinstance(value, pa.Array) else pa.array([value]), pa.nulls(1, v.type)]
         ),
     }
+    if kind in warehouse.keeps:
+        warehouse.write(T, "2026-05-12", good)
+        assert warehouse.rows("SELECT x FROM t WHERE x IS NOT NULL") == [(value,)]
+        return
     with pytest.raises(SchemaMismatch, match=r"t 2026-05-12 was left as it was: .*'x'"):
         warehouse.write(T, "2026-05-12", good)
     assert warehouse.count("t") == 0
@@ -333,7 +337,8 @@ def test_a_column_may_have_any_name(warehouse: Warehouse, name: str) -> None:
 def test_a_schema_a_table_and_a_slice_column_may_have_any_name(
     warehouse: Warehouse, name: str
 ) -> None:
-    odd = Table(name, SliceColumn(name, "date"), schema=name, dimensions=("region",))
+    schema = name if warehouse.any_schema or not {"'", '"'} & set(name) else "odd"
+    odd = Table(schema, SliceColumn(name, "date"), schema=schema, dimensions=("region",))
     if not warehouse.takes_schema(name):
         with pytest.raises((DeclarationError, WriteFailed)):
             warehouse.write(
@@ -411,7 +416,7 @@ def test_a_table_with_a_primary_key_is_rewritten_with_a_column_added(warehouse: 
     assert warehouse.rows("SELECT id, more FROM t ORDER BY id") == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@pytest.mark.only("duckdb", "postgres", why="BigQuery declares keys and enforces none")
+@pytest.mark.only("duckdb", "postgres", why="Snowflake and BigQuery let no key refuse a row")
 def test_a_key_that_another_day_holds_is_refused_and_nothing_changes(warehouse: Warehouse) -> None:
     warehouse.execute("CREATE TABLE t (day DATE, id BIGINT PRIMARY KEY)")
     warehouse.write(T, "2026-05-12", {"day": [DAY], "id": [1]})

@@ -150,7 +150,7 @@ def test_a_slice_of_a_region_is_compared_with_that_region_of_the_source(
 
 def test_the_source_is_cut_in_its_own_kind_and_zone(warehouse: Warehouse) -> None:
     warehouse.execute(
-        'CREATE TABLE src ("at" TIMESTAMP)',  # the wall clock of Tokyo
+        f"CREATE TABLE src ({warehouse.quoted('at')} TIMESTAMP)",  # the wall clock of Tokyo
         *(
             f"INSERT INTO src VALUES (TIMESTAMP '{at}')"
             for at in ("2026-05-12 00:00:00", "2026-05-12 23:59:59.999999", "2026-05-13 00:00:00")
@@ -170,10 +170,13 @@ def test_the_source_is_cut_in_its_own_kind_and_zone(warehouse: Warehouse) -> Non
 # totals
 
 
+@pytest.mark.only("duckdb", "postgres", why="fakesnow sums decimals as floats")
 def test_a_total_that_differs_is_refused_though_every_row_is_there(stocked: Warehouse) -> None:
     table = expecting(RowCount(tolerance=0), Totals(("amount",), tolerance=0))
     assert stocked.write(table, DAY, rows(200)).rows_after == 200
-    with pytest.raises(NotAsExpected, match="totals: amount 302.00, and the source has 300.00"):
+    with pytest.raises(
+        NotAsExpected, match=r"totals: amount 302\.000*, and the source has 300\.000*,"
+    ):
         stocked.write(table, DAY, rows(200, amount="1.51"))
     assert stocked.rows("SELECT sum(amount) FROM mart.orders") == [(Decimal("300.00"),)]
 
@@ -225,6 +228,7 @@ def test_a_ledger_of_floats_that_sums_to_nothing_is_no_difference(warehouse: War
     assert warehouse.write(table, DAY, data).rows_after == 4
 
 
+@pytest.mark.only("duckdb", "postgres", why="fakesnow sums decimals as floats")
 def test_large_decimals_are_compared_to_the_last_place(warehouse: Warehouse) -> None:
     warehouse.execute(
         "CREATE TABLE src (day DATE, x DECIMAL(38,9))",
@@ -307,7 +311,7 @@ def test_a_run_may_pass_a_rule_with_a_reason_that_stays_in_the_audit(stocked: Wa
 @pytest.mark.parametrize(
     ("rule", "sentence"),
     [
-        (RowCount(against=Source("staging.nowhere", on="day")), "nowhere"),
+        (RowCount(against=Source("staging.nowhere", on="day")), "(?i)nowhere"),
         (RowCount(against=Source("staging.orders", on="dya")), "no column 'dya'"),
         (RowCount(against=Source("staging.orders", on="id")), "holds"),
         (RowCount(against="SELECT 'many'"), "which is no number"),
@@ -331,7 +335,7 @@ def test_a_warning_that_cannot_be_asked_warns(stocked: Warehouse) -> None:
     load = stocked.write(expecting(rule), DAY, rows(7))
     assert load.rows_after == 7
     assert not load.findings[0]["passed"]
-    assert "nowhere" in load.findings[0]["why"]
+    assert "nowhere" in load.findings[0]["why"].lower()
 
 
 # the audit of what was not done

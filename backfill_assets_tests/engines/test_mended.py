@@ -89,7 +89,10 @@ def test_a_table_is_the_same_by_its_full_and_its_short_name(warehouse: Warehouse
     schema = warehouse.engine().spelling.default_schema
     now = datetime.now(timezone.utc)
     warehouse.write(table(), KEY, rows(2), source_read_at=now)
-    for other in (f"{schema}.sales", *(("SALES", "Main.Sales") if schema == "main" else ())):
+    # on BigQuery two names of tables that differ in case are two tables
+    two = warehouse.is_postgres or warehouse.url.startswith("bigquery")
+    folded = () if two else ("SALES", f"{schema.title()}.Sales")
+    for other in (f"{schema}.sales", *folded):
         with pytest.raises(StaleSource):
             warehouse.write(table(other), KEY, rows(1), source_read_at=now - timedelta(hours=1))
     assert warehouse.count("sales") == 2
@@ -270,7 +273,7 @@ def test_who_held_the_file_before_is_not_named_as_who_holds_it(tmp_path: Path) -
 
 
 def test_a_query_over_what_is_not_there_names_it(warehouse: Warehouse) -> None:
-    with pytest.raises(MissingTable, match="nowhere"):
+    with pytest.raises(MissingTable, match="(?i)nowhere"):
         warehouse.write(table(), KEY, Select("SELECT * FROM nowhere -- not made yet", on="ts"))
 
 
