@@ -47,6 +47,10 @@ class BigQueryWarehouse(Warehouse):
             session.define("CREATE SCHEMA IF NOT EXISTS `public`")
         return made
 
+    @property
+    def tells_case_apart(self) -> bool:
+        return True
+
     def execute(self, *statements: str) -> None:
         super().execute(*map(translated, statements))
 
@@ -65,6 +69,9 @@ class BigQueryWarehouse(Warehouse):
 
     def somebody_waits(self) -> bool:
         return bool(self.waits)
+
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'  # a test's SQL is PostgreSQL's until it is `spoken`
 
     def spoken(self, sql: str) -> str:
         return translated(sql)

@@ -73,7 +73,7 @@ def _around(
     session: Session, beginning: str, act: Callable[[Callable[[str], int], str], Any]
 ) -> None:
     def begins(sql: str) -> bool:
-        # an engine may fold names, or quote them in its own way
+        # an engine may quote names otherwise, or fold them
         return sql.replace("`", '"').lower().startswith(beginning.lower())
 
     # PostgreSQL's COMMIT is looked at more closely than execute() does

@@ -34,6 +34,11 @@ class Warehouse:
         return self.url.startswith("postgresql")
 
     @property
+    def tells_case_apart(self) -> bool:
+        """Whether two tables may have names that differ in case only."""
+        return self.is_postgres
+
+    @property
     def keeps(self) -> frozenset[str]:
         """Types that this engine makes wider than their names say, so that nothing is lost in them."""
         return frozenset()

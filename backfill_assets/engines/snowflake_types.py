@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from backfill_assets.errors import SchemaMismatch
 
@@ -165,8 +165,8 @@ def _array(values: list[Any], kind: Any) -> Any:
         return pa.array(values, kind)
     except pa.ArrowInvalid:
         # whole numbers beyond 64 bits, decimals of more digits than the type was described with
-        wider = pa.decimal128(38, 0) if kind == pa.int64() else None
-        return pa.array(values, wider)
+        wider: Any = pa.decimal128(38, 0) if kind == pa.int64() else None
+        return cast("Any", pa.array(values, wider))
 
 
 def _cast(column: Any, kind: Any) -> Any:

@@ -103,8 +103,8 @@ def test_rewriting_a_day_takes_what_is_in_it_and_leaves_what_touches_it(
     warehouse.execute(f"CREATE TABLE t ({warehouse.quoted('at')} {kind.sql}, why VARCHAR(100))")
     with warehouse.session() as session:
         stage = session.stage_arrow("there_before", rows_of(kind, list(kind.rows)))
-        at_ = warehouse.quoted("at")
-        session.execute(f"INSERT INTO t ({at_}, why) SELECT {at_}, why FROM {stage}")
+        copy = warehouse.spoken('INSERT INTO t ("at", why) SELECT "at", why FROM staged')
+        session.execute(copy.replace("staged", stage))
     inside = [name for name, (_, is_inside) in kind.rows.items() if is_inside]
     load = warehouse.write(table_of(kind), "2026-05-12", rows_of(kind, inside))
     assert load.rows_before == len(inside)
