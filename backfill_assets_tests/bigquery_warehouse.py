@@ -73,6 +73,9 @@ class BigQueryWarehouse(Warehouse):
     def somebody_waits(self) -> bool:
         return bool(self.waits)
 
+    def quoted(self, name: str) -> str:
+        return f'"{name}"'  # a test's SQL is PostgreSQL's until it is `spoken`
+
     def spoken(self, sql: str) -> str:
         return translated(sql)
 

@@ -42,6 +42,9 @@ SPELLING = Spelling(
     case_sensitive=False,
     longest_name=300,
     forbidden='!"$()*,./;?@[\\]^`{}~',
+    epoch_seconds="UNIX_MICROS(CAST({column} AS TIMESTAMP)) / 1000000",
+    day_of_instant="DATE({column}, {zone})",
+    who_am_i="SELECT SESSION_USER()",
     count_rows_apart="count(DISTINCT TO_JSON_STRING(STRUCT({columns})))",
 )
 _OPTIONS = {

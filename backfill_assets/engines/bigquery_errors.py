@@ -162,6 +162,8 @@ _BY_STATUS: dict[int, _Rule] = {
 
 def families() -> tuple[type[Exception], ...]:
     """Return what the client raises: its own errors, those of credentials and those of the connection."""
+    from concurrent.futures import TimeoutError as WaitedTooLong  # before Python 3.11 another one
+
     import requests
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
@@ -174,6 +176,7 @@ def families() -> tuple[type[Exception], ...]:
         DataCorruption,
         requests.exceptions.RequestException,
         TimeoutError,
+        WaitedTooLong,
         ConnectionError,
     )
 

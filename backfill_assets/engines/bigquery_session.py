@@ -58,6 +58,7 @@ class BigQuerySession(Transactions):
         self._session: str | None = None
         # between BEGIN and the end of the transaction, and since its first statement
         self._inside, self._begun = False, False
+        self._billed_before = 0
         self._claimable: set[tuple[str, str, str]] = set()
 
     def open(self) -> None:
@@ -170,10 +171,20 @@ class BigQuerySession(Transactions):
             job = self._open_jobs.query(f"SELECT * FROM {relation}", dry_run=True)
         return {field.name: spelled(field) for field in job.schema or ()}
 
-    @property
-    def billed(self) -> float:
-        """Bytes."""
-        return float(self._open_jobs.billed)
+    def prepare(self, claim: Claim) -> None:
+        """Label every job from now on, and count from here what is billed."""
+        parts = claims.parts_of(claim.relation, self._engine.project, self._engine.dataset)
+        self.label(
+            table=f"{parts[1]}-{parts[2]}",
+            partition=claim.label.partition(" ")[2],
+            run=claim.holder,
+            backfill=claim.backfill,
+        )
+        self._billed_before = self._open_jobs.billed
+
+    def cost(self, seconds: float) -> float | None:
+        """Return the bytes that were billed for jobs since `prepare`."""
+        return float(self._open_jobs.billed - self._billed_before)
 
     def bytes_of(self, sql: str) -> int | None:
         """Return the bytes that BigQuery says a query would read."""

@@ -172,25 +172,6 @@ class Session(Protocol):
 
 
 @runtime_checkable
-class Labelled(Protocol):
-    """A session whose warehouse notes for whom a statement runs: what it cost is then found by table and backfill."""
-
-    def label(self, **labels: str | None) -> None:
-        """Note these with every statement from now on."""
-        ...
-
-
-@runtime_checkable
-class Billing(Protocol):
-    """A session whose warehouse tells what statements cost, in its own unit."""
-
-    @property
-    def billed(self) -> float:
-        """What this session's statements have cost so far."""
-        ...
-
-
-@runtime_checkable
 class Estimating(Protocol):
     """A session whose warehouse tells beforehand what a query would read."""
 

@@ -7,11 +7,10 @@ import logging
 import time
 import uuid
 from collections.abc import Generator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Union
 
-from backfill_assets.engines.protocol import Billing, Labelled, Session
+from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import listed, predicate, qualified
 from backfill_assets.errors import BackfillError, OutcomeUnknown, StaleSource
 from backfill_assets.slice import Slice
@@ -43,7 +42,6 @@ def rewrite(
     row of the attempt says `refused` or `failed` and why; only after `OutcomeUnknown` it holds either, whole. A `Select` whose source was overtaken while it
     was read is read again.
     """
-    _label(session, slice_, run)
     audit.ensure(session)
     began = time.monotonic()
     try:
@@ -67,7 +65,6 @@ def _attempts(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audi
 
 
 def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable) -> Load:
-    billed_before = _billed(session)
     started = session.clock()
     read_at = started
     if run.source_read_at is not None and not isinstance(rows, Select):
@@ -93,31 +90,9 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
             written = measure.facts_of_table(session, slice_, found)
             measure.must_agree(slice_, staged, inserted, written)
             load = _load(session, slice_, run, read_at, started, before, written, findings)
-            load = replace(load, cost=_cost(session, billed_before))
             audit.record(session, load)
     audit.must_hold(session, load)
     return load
-
-
-def _label(session: Session, slice_: Slice, run: Run) -> None:
-    """Say for whom the warehouse works from now on, where it notes that."""
-    if isinstance(session, Labelled):
-        session.label(
-            table=slice_.table.qualified,
-            partition=slice_.name,
-            run=run.run_id,
-            backfill=run.backfill_id,
-        )
-
-
-def _billed(session: Session) -> float | None:
-    return session.billed if isinstance(session, Billing) else None
-
-
-def _cost(session: Session, before: float | None) -> float | None:
-    """Return what the attempt has cost so far; None where the warehouse does not tell."""
-    now = _billed(session)
-    return None if now is None or before is None else now - before
 
 
 def _on_the_warehouse_clock(told: datetime, warehouse_now: datetime) -> datetime:

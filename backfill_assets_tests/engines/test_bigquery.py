@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from backfill_assets.checks.facts import facts_of
 from backfill_assets.engines import bigquery_claims, bigquery_jobs, open_engine
 from backfill_assets.engines.bigquery_errors import told
 from backfill_assets.engines.bigquery_types import loadable
 from backfill_assets.engines.doors import must_be_one, must_be_one_inside
-from backfill_assets.engines.protocol import Billing, Estimating, Labelled
+from backfill_assets.engines.protocol import Estimating
 from backfill_assets.errors import (
     Away,
     BackfillError,
@@ -30,11 +31,14 @@ from backfill_assets.errors import (
     Unreachable,
     WriteFailed,
 )
+from backfill_assets.expectations import Source
+from backfill_assets.operations.previewing import Asked, preview
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import UTC, Window
 from backfill_assets.writing import Select
 from backfill_assets_tests.interruptions import after_statement
-from backfill_assets_tests.warehouses import Warehouse, at
+from backfill_assets_tests.warehouses import AUDIT, Warehouse, at
 
 DAY = date(2026, 5, 12)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"), unique_key=("id",))
@@ -127,7 +131,9 @@ def test_every_job_says_for_which_table_partition_run_and_backfill_it_is(loaded:
         loaded.write(
             SALES, "2026-05-12", ROWS, session=session, run_id="4F1C", backfill_id="Back.Fill"
         )
-    for _, config in jobs.sent:
+    (first, config), *others = jobs.sent
+    assert (first, config["labels"]) == ("SELECT CURRENT_TIMESTAMP()", {"run": "4f1c"})
+    for _, config in others:
         assert config["labels"] == {
             "table": "mart-fct_sales",
             "partition": "2026-05-12",
@@ -191,6 +197,58 @@ def test_every_statement_on_a_table_that_asks_for_a_partition_filter_has_the_bar
         assert f"WHERE {BARE}" in sql
         assert not re.search(r"CAST\(`?day", sql)
     assert bigquery.rows("SELECT id FROM mart.fct_sales WHERE day = DATE '2026-05-12'") == [(3,)]
+
+
+FILTERED = re.compile(r"`(?:day|at)` >= ")
+
+
+@pytest.mark.parametrize(
+    ("column", "windows"),
+    [
+        (SliceColumn("day", "date"), [Window.day("2026-05-12"), Window.day("2026-05-13")]),
+        (SliceColumn("at"), [Window.day("2026-05-12"), Window.day("2026-05-13")]),
+        (
+            SliceColumn("at", zone="America/New_York"),
+            [Window.day(d, "America/New_York") for d in ("2026-05-11", "2026-05-12")],
+        ),
+        (
+            SliceColumn("at"),
+            [Window(at(f"2026-05-12 0{n}:00"), at(f"2026-05-12 0{n + 1}:00")) for n in range(2)],
+        ),
+    ],
+    ids=["days", "instants", "local_days", "hours"],
+)
+def test_a_preview_and_checks_read_no_partition_that_they_need_not(
+    bigquery: Warehouse, column: SliceColumn, windows: list[Window]
+) -> None:
+    table = Table("mart.fct", column, unique_key=("id",), source=Source("raw.events", on="at"))
+    slices = [Slice(table, window) for window in windows]
+    select = Select("SELECT at, DATE(at) AS day, id FROM `raw`.`events`", on="at")
+    shape = "(at TIMESTAMP, day DATE, id INT64)"
+    with bigquery.session() as session:
+        session.define("CREATE SCHEMA `raw`", "CREATE SCHEMA `mart`")
+        for name in ("`raw`.`events`", "`mart`.`fct`"):
+            session.define(f"CREATE TABLE {name} {shape}")
+            for hour, number in (("00:30:00", 1), ("01:30:00", 2)):
+                session.execute(
+                    f"INSERT INTO {name} VALUES (TIMESTAMP '2026-05-12 {hour}+00', DATE '2026-05-12', {number})"
+                )
+        AUDIT.ensure(session)
+        jobs = Jobs(session)
+        found = preview(session, table, slices, select, Asked(), {}, AUDIT)
+        facts = facts_of(session, table, slices, AUDIT)
+    assert sum(line.rows for line in found.lines) == 2
+    assert [line.source_rows for line in found.lines] == [line.rows for line in found.lines]
+    assert found.source_bytes == 0
+    assert facts is not None
+    reads = [
+        sql
+        for sql, config in jobs.sent
+        if re.search(r"FROM\s+`(raw|mart)`", sql) and not config.get("dryRun")
+    ]
+    assert len(reads) >= 3
+    for sql in reads:
+        assert FILTERED.search(sql), sql
 
 
 def test_the_source_of_a_select_is_compared_by_its_bare_column(bigquery: Warehouse) -> None:
@@ -527,11 +585,19 @@ def test_a_type_without_a_column_here_is_refused_by_name(bigquery: Warehouse, va
 # capabilities
 
 
-def test_a_session_labels_estimates_and_tells_what_was_billed(loaded: Warehouse) -> None:
+def test_the_bytes_billed_for_an_attempt_are_its_cost(loaded: Warehouse) -> None:
     with loaded.session() as session:
-        assert isinstance(session, Labelled)
+        jobs = session._open_jobs  # type: ignore[attr-defined]
+        jobs.billed = 7
+        after_statement(session, "DELETE", lambda: setattr(jobs, "billed", jobs.billed + 1000))
+        load = loaded.write(SALES, "2026-05-12", ROWS, session=session)
+    assert load.cost == 1000
+    assert loaded.rows("SELECT cost FROM backfill.load_audit WHERE cost > 0") == [(1000.0,)]
+
+
+def test_a_query_is_estimated_without_being_run(loaded: Warehouse) -> None:
+    with loaded.session() as session:
         assert isinstance(session, Estimating)
-        assert isinstance(session, Billing)
         # the emulator estimates everything as nothing
         assert session.bytes_of("SELECT * FROM mart.fct_sales") == 0
 

@@ -174,7 +174,9 @@ def test_the_source_is_cut_in_its_own_kind_and_zone(warehouse: Warehouse) -> Non
 def test_a_total_that_differs_is_refused_though_every_row_is_there(stocked: Warehouse) -> None:
     table = expecting(RowCount(tolerance=0), Totals(("amount",), tolerance=0))
     assert stocked.write(table, DAY, rows(200)).rows_after == 200
-    with pytest.raises(NotAsExpected, match="totals: amount 302.00, and the source has 300.00"):
+    with pytest.raises(
+        NotAsExpected, match=r"totals: amount 302\.000*, and the source has 300\.000*,"
+    ):
         stocked.write(table, DAY, rows(200, amount="1.51"))
     assert stocked.rows("SELECT sum(amount) FROM mart.orders") == [(Decimal("300.00"),)]
 
