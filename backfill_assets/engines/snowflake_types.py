@@ -122,14 +122,11 @@ def table_of_arrow(table: pa.Table, described: Sequence[Any]) -> pa.Table:
     """Return what the connector gave as Arrow, in the types of its columns instead of the narrowest that hold them."""
     import pyarrow as pa
 
-    named: Any = pa.Table
-
+    given: Any = table.columns
     columns = [
-        _cast(column, arrow_type(meta))
-        for column, meta in zip(table.columns, described, strict=True)
+        _cast(column, arrow_type(meta)) for column, meta in zip(given, described, strict=True)
     ]
-    found: pa.Table = named.from_arrays(columns, names=[column.name for column in described])
-    return found
+    return pa.Table.from_arrays(columns, names=[column.name for column in described])
 
 
 def _writable(column: Any) -> Any:
