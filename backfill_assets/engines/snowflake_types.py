@@ -158,12 +158,14 @@ def _writable(column: Any) -> Any:
 def _array(values: list[Any], kind: Any) -> Any:
     import pyarrow as pa
 
+    make: Any = pa.array
+
     try:
-        return pa.array(values, kind)
+        return make(values, kind)
     except pa.ArrowInvalid:
         # whole numbers beyond 64 bits, decimals of more digits than the type was described with
         wider = pa.decimal128(38, 0) if kind == pa.int64() else None
-        return pa.array(values, wider)
+        return make(values, wider)
 
 
 def _cast(column: Any, kind: Any) -> Any:
