@@ -33,7 +33,7 @@ def ours() -> Iterator[SnowflakeWarehouse]:
     partitions_def=dg.DailyPartitionsDefinition("2026-05-01"),
     metadata={"partition_expr": "day"},
 )
-def sales(context: dg.AssetExecutionContext) -> pd.DataFrame:
+def sales(context) -> pd.DataFrame:  # type: ignore[no-untyped-def]
     day = pd.Timestamp(context.partition_key).date()
     return pd.DataFrame({"day": [day, day], "amount": [1.5, 2.5]})
 
