@@ -36,7 +36,12 @@ def correct() -> None:
     @functools.wraps(execute)
     def corrected(self: Any, command: str, *arguments: Any, **named: Any) -> Any:
         try:
-            return execute(self, command, *arguments, **named)
+            done = execute(self, command, *arguments, **named)
+            if command.startswith(
+                "BEGIN"
+            ):  # the server describes the last statement, and cannot this one
+                self._last_sql = "SELECT 'Statement executed successfully.' AS status"
+            return done
         except (duckdb.TransactionException, duckdb.ConstraintException) as error:
             # what fakesnow keeps of tables in tables of its own is a conflict of nobody's rows
             if isinstance(error, duckdb.ConstraintException) and '"ext_' not in str(error):
@@ -79,6 +84,14 @@ def correct() -> None:
         return transform(self, _Tree(expression.copy()), params).tree  # type: ignore[arg-type]
 
     FakeSnowflakeCursor._transform = transformed_once  # type: ignore[method-assign]
+    describe = FakeSnowflakeCursor._describe_only
+
+    def described(self: Any, command: str) -> Any:
+        # the server answers HTTP 500 where this fails; told that it cannot, it runs the query, and says why that fails
+        with contextlib.suppress(connector.errors.ProgrammingError):
+            return describe(self, command)
+
+    FakeSnowflakeCursor._describe_only = described  # type: ignore[method-assign]
 
 
 class _Tree:

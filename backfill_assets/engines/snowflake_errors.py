@@ -148,6 +148,7 @@ _BY_WORDS = (
     ("token is invalid", _REFUSED),
     ("token has expired", _REFUSED),
     ("failed to authenticate", _REFUSED),
+    (": http 5", _GONE),
 )
 # what another session may have made first, and what an emulator says of two that make it at once
 _TWINS = (2002,)
