@@ -51,9 +51,6 @@ class BigQueryWarehouse(Warehouse):
     def tells_case_apart(self) -> bool:
         return True
 
-    def quoted(self, name: str) -> str:
-        return f'"{name}"'  # as PostgreSQL has it, until it is translated
-
     def execute(self, *statements: str) -> None:
         super().execute(*map(translated, statements))
 

@@ -164,7 +164,9 @@ def test_a_value_that_fits_no_column_leaves_the_slice_of_that_day_and_the_days_b
     days = [date(2026, 5, d) for d in (1, 2, 3)]
     for day in days:
         warehouse.write(SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [1]})
-    with pytest.raises(SchemaMismatch, match="'n'"):
+    # an emulator that forgets the digits of a column says it when the rows are inserted, in its own words
+    named = "'n'" if warehouse.lacks("NUMERIC(18, 2)") is None else "column n"
+    with pytest.raises(SchemaMismatch, match=named):
         for day, number in zip(days, (7, 7, 70_000.5), strict=True):
             warehouse.write(
                 SALES, str(day), {"sale_date": [day], "sale_id": [day.day], "n": [number]}
