@@ -30,7 +30,8 @@ def open_engine(url: str) -> Engine:
             if separator
             else "the warehouse URL cannot be used",
             f"it begins with none of {', '.join(f'{name}://' for name in ENGINES)}",
-            "Write for example duckdb:///warehouse.duckdb or postgresql://user@host/database",
+            "Write for example duckdb:///warehouse.duckdb, postgresql://user@host/database,"
+            " snowflake://user@account/database or bigquery://project/dataset",
         )
     module, _, name = ENGINES[scheme].partition(":")
     return cast("Engine", getattr(import_module(module), name)(url))
