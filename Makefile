@@ -80,6 +80,7 @@ lock: setup-dev ## resolve both lock files anew
 	$(LOCK) --extra dev -o requirements-dev.lock
 	sed -E 's/\[[a-z0-9,-]+\]==/==/' requirements-dev.lock >.venv/.constraints
 	$(LOCK) --extra flights -c .venv/.constraints -o requirements.lock
+	$(PY) .ci/lock_extras.py requirements.lock requirements-dev.lock
 
 clean: ## remove the demo's data and caches, not .venv
 	rm -rf .demo .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -78,6 +78,8 @@ SPELLING = Spelling(
     longest_name=255,
     default_schema="public",
     count_rows_apart="count(DISTINCT HASH({columns}))",
+    epoch_seconds="DATE_PART(EPOCH_MICROSECOND, {column}) / 1000000",
+    day_of_instant="CAST(CONVERT_TIMEZONE({zone}, {column}) AS DATE)",
     folds_upper=True,
     scale_0_is_whole=True,
 )
