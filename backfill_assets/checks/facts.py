@@ -168,15 +168,17 @@ def _source(
     spelling, at = session.spelling, reference(session, table, source)
     cut = [_cut_or_why(at, slice_) for slice_ in slices]
     own = [slice_ for slice_ in cut if isinstance(slice_, Slice)]
-    since_each = [at for slice_, at in zip(cut, read, strict=False) if isinstance(slice_, Slice)]
+    since_each = [
+        since for slice_, since in zip(cut, read, strict=False) if isinstance(slice_, Slice)
+    ]
     buckets = Buckets.of(own, session.spelling)
     measures = {"rows": "count(*)"}
     measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
     late = source is table.source and source.ingested_at is not None and len(read) > 0
     if late:
         column = str(source.ingested_at)
-        since = is_late(spelling, buckets, column, since_each)
-        measures["late"] = f"count(CASE WHEN {since} THEN 1 END)"
+        came_late = is_late(spelling, buckets, column, since_each)
+        measures["late"] = f"count(CASE WHEN {came_late} THEN 1 END)"
     found = iter(measured(session, buckets, at.relation, measures))
     return [
         slice_ if isinstance(slice_, BackfillError) else _counted(next(found), sums, late=late)

@@ -7,13 +7,14 @@ table of their own, which expires by itself.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from backfill_assets.engines.bigquery_jobs import Limits
 from backfill_assets.engines.protocol import Report, Spelling, silence
+from backfill_assets.engines.transactions import opened
 from backfill_assets.errors import DeclarationError, without_secrets
 
 if TYPE_CHECKING:
@@ -132,19 +133,13 @@ class BigQueryEngine:
         """The API that is spoken to."""
         return (self.endpoint or _CLOUD).rstrip("/")
 
-    @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Generator[BigQuerySession, None, None]:
+    ) -> AbstractContextManager[BigQuerySession]:
         """Open a session; what was not committed by its end is rolled back."""
         from backfill_assets.engines.bigquery_session import BigQuerySession
 
-        session = BigQuerySession(self, who, read_only, report or silence)
-        try:
-            session.open()
-            yield session
-        finally:
-            session.close()
+        return opened(BigQuerySession(self, who, read_only, report or silence))
 
     def client(self, bigquery: Any) -> Any:
         """Return a client of the driver `bigquery`, with the credentials that the URL or the environment names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from backfill_assets.engines.wording import AS_IT_WAS, Rule, shortened
 from backfill_assets.errors import (
     Away,
     BackfillError,
@@ -17,69 +18,65 @@ from backfill_assets.errors import (
     WriteFailed,
 )
 
-_LONGEST = 300
-_AS_IT_WAS = ", and the slice is as it was"
-_Rule = tuple[type[BackfillError], str, str]
-
-_GONE: _Rule = (
+_GONE: Rule = (
     Away,
     "BigQuery cannot be reached",
     "Check the network and BigQuery's status page, then launch this again",
 )
-_REFUSED: _Rule = (
+_REFUSED: Rule = (
     Unreachable,
     "BigQuery lets nobody in like this",
     "Renew the credentials (credentials_path in the warehouse URL, or GOOGLE_APPLICATION_CREDENTIALS), then launch"
     " this again",
 )
-_ABSENT: _Rule = (
+_ABSENT: Rule = (
     MissingTable,
     "a statement names something that is not there",
     "Load the table or correct the name (or the location in the warehouse URL), then launch this again",
 )
-_FORBIDDEN: _Rule = (
+_FORBIDDEN: Rule = (
     MissingRight,
-    f"the account may not do what was asked{_AS_IT_WAS}",
+    f"the account may not do what was asked{AS_IT_WAS}",
     "Grant the role that docs/engines/bigquery.md lists for it",
 )
-_QUOTA: _Rule = (
+_QUOTA: Rule = (
     QuotaExceeded,
-    f"BigQuery takes no more for now{_AS_IT_WAS}",
+    f"BigQuery takes no more for now{AS_IT_WAS}",
     "Launch this partition again later, run fewer partitions at once, or ask for a higher quota",
 )
-_BUSY: _Rule = (
+_BUSY: Rule = (
     SliceBusy,
-    f"another writer changed the table at the same time{_AS_IT_WAS}",
+    f"another writer changed the table at the same time{AS_IT_WAS}",
     "Let that writer finish, then launch this partition again",
 )
-_UNFIT: _Rule = (
+_UNFIT: Rule = (
     SchemaMismatch,
-    f"a value does not fit its column{_AS_IT_WAS}",
+    f"a value does not fit its column{AS_IT_WAS}",
     "Correct the value or change the column's type",
 )
-_BILLED: _Rule = (
+_BILLED: Rule = (
     LimitReached,
-    f"a statement would have read more bytes than it may{_AS_IT_WAS}",
+    f"a statement would have read more bytes than it may{AS_IT_WAS}",
     "Raise maximum_bytes_billed in the warehouse URL, or let the query read less (a filter on the partition column)",
 )
-_UNFILTERED: _Rule = (
+_UNFILTERED: Rule = (
     WriteFailed,
-    f"a statement would have read all partitions of a table that asks for a filter{_AS_IT_WAS}",
+    f"a statement would have read all partitions of a table that asks for a filter{AS_IT_WAS}",
     "Compare the table's partition column with the window: declare it as the slice column, and give `on` in a Select",
 )
-_STOPPED: _Rule = (
+_STOPPED: Rule = (
     LimitReached,
-    f"a statement was stopped{_AS_IT_WAS}",
+    f"a statement was stopped{AS_IT_WAS}",
     "Raise statement_timeout in the warehouse URL, cut the slice smaller, or ask who cancelled the job",
 )
-_OTHER: _Rule = (
+_OTHER: Rule = (
     WriteFailed,
-    f"BigQuery refused a statement{_AS_IT_WAS}",
+    f"BigQuery refused a statement{AS_IT_WAS}",
     "Correct what it names, then launch this again",
 )
 
 # in this order: `invalidQuery` and `accessDenied` are reasons of many things that only the words tell apart
-_BY_WORDS: tuple[tuple[tuple[str, ...], _Rule], ...] = (
+_BY_WORDS: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("aborted due to concurrent", "could not serialize access"), _BUSY),
     (("without a filter over column",), _UNFILTERED),
     (("bytes billed", "bytesbilledlimitexceeded"), _BILLED),
@@ -117,7 +114,7 @@ _BY_WORDS: tuple[tuple[tuple[str, ...], _Rule], ...] = (
         _UNFIT,
     ),
 )
-_BY_REASON: dict[str, _Rule] = {
+_BY_REASON: dict[str, Rule] = {
     "accessDenied": _FORBIDDEN,
     "authError": _REFUSED,
     "backendError": _GONE,
@@ -134,7 +131,7 @@ _BY_REASON: dict[str, _Rule] = {
     "notFound": _ABSENT,
     "resourcesExceeded": (
         LimitReached,
-        f"a statement needed more than BigQuery gives one{_AS_IT_WAS}",
+        f"a statement needed more than BigQuery gives one{AS_IT_WAS}",
         "Cut the slice smaller, or let the query join and sort less",
     ),
     "responseTooLarge": (
@@ -146,7 +143,7 @@ _BY_REASON: dict[str, _Rule] = {
     "stopped": _STOPPED,
     "timeout": _STOPPED,
 }
-_BY_STATUS: dict[int, _Rule] = {
+_BY_STATUS: dict[int, Rule] = {
     401: _REFUSED,
     403: _FORBIDDEN,
     404: _ABSENT,
@@ -192,7 +189,7 @@ def is_twin(error: Exception) -> bool:
     return _status(error) == 409 and "already exists" in str(error).lower()
 
 
-def _rule(error: Exception) -> _Rule:
+def _rule(error: Exception) -> Rule:
     import concurrent.futures
 
     from google.api_core.exceptions import RetryError
@@ -238,5 +235,4 @@ def _said(error: Exception) -> str:
     """Return BigQuery's words, without what the client adds to them: on one line, of bearable length."""
     messages = [str(one["message"]) for one in _details(error) if one.get("message")]
     said = messages[0] if messages else str(getattr(error, "message", None) or error)
-    said = " ".join(said.split()) or type(error).__name__
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+    return shortened(said) or type(error).__name__

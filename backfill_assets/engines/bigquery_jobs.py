@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.engines.bigquery_errors import families, told
-from backfill_assets.errors import Away, OutcomeUnknown, shown_cause
+from backfill_assets.engines.wording import unknown_outcome
+from backfill_assets.errors import Away, shown_cause
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,11 +134,7 @@ class Jobs:
                 self.query("COMMIT TRANSACTION", session=session, job_id=job_id)
         except Away as error:
             if not self._was_done(job_id):
-                raise OutcomeUnknown(
-                    "whether the slice was replaced is not known, though it is whole, old or new",
-                    f"the connection broke during COMMIT ({error.why})",
-                    "Launch this partition again: replacing it twice does no harm",
-                ) from error
+                raise unknown_outcome(error) from error
 
     def _was_done(self, job_id: str) -> bool:
         """Tell whether the job is known to have ended well; raise its error where it is known to have failed."""

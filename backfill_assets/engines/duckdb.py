@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +22,7 @@ from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted
-from backfill_assets.engines.transactions import Transactions
+from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.errors import (
     BackfillError,
     DeclarationError,
@@ -117,17 +118,11 @@ class DuckDBEngine:
         """The file again."""
         return self.place
 
-    @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Generator[DuckDBSession, None, None]:
+    ) -> AbstractContextManager[DuckDBSession]:
         """Wait for our turn at the file, open it, and close it before the turn ends."""
-        session = DuckDBSession(self, who, read_only, report or silence)
-        try:
-            session.open()
-            yield session
-        finally:
-            session.close()
+        return opened(DuckDBSession(self, who, read_only, report or silence))
 
 
 class DuckDBSession(Transactions):

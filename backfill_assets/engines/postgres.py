@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus
@@ -26,11 +27,11 @@ from backfill_assets.engines.postgres_hash import COLUMN_HASH
 from backfill_assets.engines.postgres_pooling import refuse_pool_of_transactions
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
-from backfill_assets.engines.transactions import Transactions
+from backfill_assets.engines.transactions import Transactions, opened
+from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     DeclarationError,
     MissingTable,
-    OutcomeUnknown,
     SliceBusy,
     Unreachable,
     WriteFailed,
@@ -154,17 +155,11 @@ class PostgresEngine:
     def _told(self, option: str) -> str:
         return dict(parse_qsl(self.conninfo.partition("?")[2])).get(option, "")
 
-    @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Generator[PostgresSession, None, None]:
+    ) -> AbstractContextManager[PostgresSession]:
         """Connect, and disconnect at the end; what was not committed by then is rolled back."""
-        session = PostgresSession(self, who, read_only, report or silence)
-        try:
-            session.open()
-            yield session
-        finally:
-            session.close()
+        return opened(PostgresSession(self, who, read_only, report or silence))
 
 
 class PostgresSession(Transactions):
@@ -331,11 +326,7 @@ class PostgresSession(Transactions):
             with self._guarded():
                 done = self._run("COMMIT").statusmessage
         except Unreachable as error:
-            raise OutcomeUnknown(
-                "whether the slice was replaced is not known, though it is whole, old or new",
-                f"the connection broke during COMMIT ({error.why})",
-                "Launch this partition again: replacing it twice does no harm",
-            ) from error
+            raise unknown_outcome(error) from error
         if done != "COMMIT":
             raise WriteFailed(
                 "the slice is as it was",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from backfill_assets.engines.wording import AS_IT_WAS, Rule, shortened
 from backfill_assets.errors import (
     Away,
     BackfillError,
@@ -22,7 +23,6 @@ from backfill_assets.errors import (
 if TYPE_CHECKING:
     import psycopg
 
-_LONGEST = 300
 # what a server says who will say it again; before a session there is no SQLSTATE to tell by
 _FINAL = (
     "authentication failed",
@@ -32,7 +32,6 @@ _FINAL = (
     "could not translate host",
 )
 
-_AS_IT_WAS = ", and the slice is as it was"
 _GONE = (
     Away,
     "the database cannot be reached",
@@ -50,43 +49,42 @@ _ABSENT = (
 )
 _LOCKED = (
     SliceBusy,
-    f"another session holds what this one needs{_AS_IT_WAS}",
+    f"another session holds what this one needs{AS_IT_WAS}",
     "Let that session finish, then launch this partition again",
 )
 _UNFIT = (
     SchemaMismatch,
-    f"a value does not fit its column{_AS_IT_WAS}",
+    f"a value does not fit its column{AS_IT_WAS}",
     "Correct the value or change the column's type",
 )
-_Rule = tuple[type[BackfillError], str, str]
 # the longest beginning of the SQLSTATE that is listed decides
-_RULES: dict[str, _Rule] = {
+_RULES: dict[str, Rule] = {
     "": (
         WriteFailed,
-        f"the database refused a statement{_AS_IT_WAS}",
+        f"the database refused a statement{AS_IT_WAS}",
         "Correct what it names, then launch this again",
     ),
     "08": _GONE,
     "22": _UNFIT,
     "22021": (
         SchemaMismatch,
-        f"a text holds a character that the database cannot store{_AS_IT_WAS}",
+        f"a text holds a character that the database cannot store{AS_IT_WAS}",
         "Remove NUL characters (and those that the database's encoding lacks) in the transform",
     ),
     "23": (
         BadRows,
-        f"the rows break a constraint of the table{_AS_IT_WAS}",
+        f"the rows break a constraint of the table{AS_IT_WAS}",
         "Correct the rows or the constraint",
     ),
     "25006": (
         MissingRight,
-        f"the database takes no writes from this session{_AS_IT_WAS}",
+        f"the database takes no writes from this session{AS_IT_WAS}",
         "Use the primary server, or a role that may write",
     ),
     "28": _REFUSED,
     "428C9": (
         SchemaMismatch,
-        f"the table computes a column itself, and the rows bring values for it{_AS_IT_WAS}",
+        f"the table computes a column itself, and the rows bring values for it{AS_IT_WAS}",
         "Leave that column out in the transform",
     ),
     "3D000": _REFUSED,
@@ -95,7 +93,7 @@ _RULES: dict[str, _Rule] = {
     "40P01": _LOCKED,
     "42501": (
         MissingRight,
-        f"the role may not do what was asked{_AS_IT_WAS}",
+        f"the role may not do what was asked{AS_IT_WAS}",
         "Grant the right (on data and audit tables SELECT, INSERT and DELETE; on the database TEMPORARY)",
     ),
     "42703": _ABSENT,
@@ -105,14 +103,14 @@ _RULES: dict[str, _Rule] = {
     "42P01": _ABSENT,
     "53100": (
         WriteFailed,
-        f"the database could not write{_AS_IT_WAS}",
+        f"the database could not write{AS_IT_WAS}",
         "Its disk is full: free some space, then launch this partition again",
     ),
     "53300": _GONE,
     "55P03": _LOCKED,
     "57014": (
         LimitReached,
-        f"a statement was stopped{_AS_IT_WAS}",
+        f"a statement was stopped{AS_IT_WAS}",
         "Raise statement_timeout (in the warehouse URL, or the role's own), or ask who cancelled it",
     ),
     "57P": _GONE,
@@ -120,15 +118,15 @@ _RULES: dict[str, _Rule] = {
 
 
 # SQLSTATEs that say too little, by the function of the server that raised them (its words are translated)
-_BY_SOURCE: dict[tuple[str, str], _Rule] = {
+_BY_SOURCE: dict[tuple[str, str], Rule] = {
     ("23514", "ExecFindPartition"): (
         BadRows,
-        f"the table has no partition for some of the rows{_AS_IT_WAS}",
+        f"the table has no partition for some of the rows{AS_IT_WAS}",
         "Create that partition, or a default one (CREATE TABLE ... PARTITION OF ... DEFAULT), then launch this again",
     ),
     ("42501", "check_enable_rls"): (
         HiddenRows,
-        f"a policy may hide rows from the role, and what it does not see it cannot replace{_AS_IT_WAS}",
+        f"a policy may hide rows from the role, and what it does not see it cannot replace{AS_IT_WAS}",
         "Let somebody with the right run ALTER ROLE ... BYPASSRLS for the role that writes, or write as the table's owner",
     ),
 }
@@ -191,5 +189,4 @@ def _said(error: psycopg.Error) -> str:
     """Return the server's words, or the driver's: on one line, of bearable length."""
     primary, detail = error.diag.message_primary, error.diag.message_detail
     said = f"{primary} ({detail})" if primary and detail else primary or str(error)
-    said = " ".join(said.split())
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}..."
+    return shortened(said)

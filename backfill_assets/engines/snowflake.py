@@ -13,6 +13,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,12 +41,12 @@ from backfill_assets.engines.snowflake_types import (
 from backfill_assets.engines.snowflake_url import Options, options_from, options_of
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.sql import told as told_name
-from backfill_assets.engines.transactions import Transactions
+from backfill_assets.engines.transactions import Transactions, opened
+from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
     MissingRight,
     MissingTable,
-    OutcomeUnknown,
     SchemaMismatch,
     SliceBusy,
     Unreachable,
@@ -141,17 +142,11 @@ class SnowflakeEngine:
         """The account, or the name of the connection in a file."""
         return self.options.address
 
-    @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Generator[SnowflakeSession, None, None]:
+    ) -> AbstractContextManager[SnowflakeSession]:
         """Connect, and disconnect at the end; what was not committed by then is rolled back."""
-        session = SnowflakeSession(self, who, read_only, report or silence)
-        try:
-            session.open()
-            yield session
-        finally:
-            session.close()
+        return opened(SnowflakeSession(self, who, read_only, report or silence))
 
 
 class SnowflakeSession(Transactions):
@@ -167,6 +162,7 @@ class SnowflakeSession(Transactions):
         self._claims: dict[str, str] = {}
         self._files: str | None = None
         self._patience: float | None = None
+        self._swept = False
 
     def open(self) -> None:
         """Connect, and undo the defaults of the account, the user and the warehouse that would matter."""
@@ -390,8 +386,6 @@ class SnowflakeSession(Transactions):
                     if datetime.now(timezone.utc) - made > _ORPHANS_AFTER:
                         self.drop_stage(told_name(SPELLING, name))
 
-    _swept = False
-
     def _stages(self) -> list[tuple[Any, ...]]:
         schema = quoted(SPELLING, self._options.stage_schema)[1:-1].replace('""', '"')
         return self.fetch(
@@ -411,11 +405,7 @@ class SnowflakeSession(Transactions):
             with self._guarded():
                 self._run("COMMIT")
         except Unreachable as error:
-            raise OutcomeUnknown(
-                "whether the slice was replaced is not known, though it is whole, old or new",
-                f"the connection broke during COMMIT ({error.why})",
-                "Launch this partition again: replacing it twice does no harm",
-            ) from error
+            raise unknown_outcome(error) from error
 
     def prepare(self, claim: Claim) -> None:
         self._claim = claim

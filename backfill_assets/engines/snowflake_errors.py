@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.engines.wording import AS_IT_WAS, Rule, shortened
 from backfill_assets.errors import (
     Away,
     BackfillError,
@@ -22,72 +23,69 @@ from backfill_assets.errors import (
 if TYPE_CHECKING:
     from snowflake.connector.errors import Error
 
-_LONGEST = 300
-_AS_IT_WAS = ", and the slice is as it was"
-_Rule = tuple[type[BackfillError], str, str]
 
-_GONE: _Rule = (
+_GONE: Rule = (
     Away,
-    f"the account cannot be reached{_AS_IT_WAS}",
+    f"the account cannot be reached{AS_IT_WAS}",
     "Check account, network and proxy, then launch this again",
 )
-_REFUSED: _Rule = (
+_REFUSED: Rule = (
     Unreachable,
     "the account lets nobody in like this",
     "Correct or renew the user's password, key, token or role in the warehouse URL or connection file",
 )
-_ABSENT: _Rule = (
+_ABSENT: Rule = (
     MissingTable,
     "a statement names something that is not there, or that the role may not see",
     "Load the table, correct the name or its upper and lower case (quoted names keep theirs), or grant the role"
     " its use, then launch this again",
 )
-_RIGHT: _Rule = (
+_RIGHT: Rule = (
     MissingRight,
-    f"the role may not do what was asked{_AS_IT_WAS}",
+    f"the role may not do what was asked{AS_IT_WAS}",
     "Grant the right (docs/engines/snowflake.md has the script)",
 )
-_LOCKED: _Rule = (
+_LOCKED: Rule = (
     SliceBusy,
-    f"another session holds what this one needs{_AS_IT_WAS}",
+    f"another session holds what this one needs{AS_IT_WAS}",
     "Let that session finish, then launch this partition again",
 )
-_UNFIT: _Rule = (
+_UNFIT: Rule = (
     SchemaMismatch,
-    f"a value does not fit its column{_AS_IT_WAS}",
+    f"a value does not fit its column{AS_IT_WAS}",
     "Correct the value or change the column's type",
 )
-_NO_COMPUTE: _Rule = (
+_NO_COMPUTE: Rule = (
     Unreachable,
-    f"there is no warehouse to run it{_AS_IT_WAS}",
+    f"there is no warehouse to run it{AS_IT_WAS}",
     "Name a warehouse in the URL, let it resume by itself (AUTO_RESUME), and grant the role USAGE on it",
 )
-_QUOTA: _Rule = (
+_QUOTA: Rule = (
     QuotaExceeded,
-    f"the warehouse is stopped by a resource monitor{_AS_IT_WAS}",
+    f"the warehouse is stopped by a resource monitor{AS_IT_WAS}",
     "Wait for the monitor's next interval, raise its quota, or give the lane another warehouse",
 )
-_UNREAD: _Rule = (
+_UNREAD: Rule = (
     WriteFailed,
-    f"the account cannot read a statement{_AS_IT_WAS}",
+    f"the account cannot read a statement{AS_IT_WAS}",
     'Quote names that are words of SQL (such as "order"), and correct the rest',
 )
-_ELSE: _Rule = (
+_ELSE: Rule = (
     WriteFailed,
-    f"the account refused a statement{_AS_IT_WAS}",
+    f"the account refused a statement{AS_IT_WAS}",
     "Correct what it names, then launch this again",
 )
 
 # error number -> rule; asked before the SQLSTATE, which says the same of very different things (22000, 57014)
-_BY_NUMBER: dict[int, _Rule] = {
+_BY_NUMBER: dict[int, Rule] = {
     **dict.fromkeys((604,), (
         LimitReached,
-        f"a statement was cancelled{_AS_IT_WAS}",
+        f"a statement was cancelled{AS_IT_WAS}",
         "Ask who cancelled it, then launch this partition again",
     )),
     **dict.fromkeys((630, 631), (
         LimitReached,
-        f"a statement took longer than it may{_AS_IT_WAS}",
+        f"a statement took longer than it may{AS_IT_WAS}",
         "Raise statement_timeout in the warehouse URL, or the warehouse's own STATEMENT_TIMEOUT_IN_SECONDS",
     )),
     606: _NO_COMPUTE,
@@ -108,14 +106,14 @@ _BY_NUMBER: dict[int, _Rule] = {
     3041: _RIGHT,
     100072: (
         BadRows,
-        f"a column that needs a value got none{_AS_IT_WAS}",
+        f"a column that needs a value got none{AS_IT_WAS}",
         "Give every row a value in the transform",
     ),
     100183: _UNFIT,
     # the session has ended; a new one is let in
     **dict.fromkeys((390111, 390112, 390114, 390115, 390195), (
         Away,
-        f"the session with the account has expired{_AS_IT_WAS}",
+        f"the session with the account has expired{AS_IT_WAS}",
         "Launch this again; for runs of many hours add client_session_keep_alive=true to the warehouse URL",
     )),
     390201: (
@@ -183,10 +181,10 @@ def said(error: Any) -> str:
     words = str(getattr(error, "raw_msg", None) or getattr(error, "msg", None) or error)
     words = re.sub(r"^\d{6} \([0-9A-Z]{5}\): ?", "", " ".join(words.split()))
     words = re.sub(r"^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}: ?", "", words)
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
+    return shortened(words)
 
 
-def _rule(error: Any) -> _Rule:
+def _rule(error: Any) -> Rule:
     from snowflake.connector.errors import InterfaceError, OperationalError
 
     words = str(error).lower()

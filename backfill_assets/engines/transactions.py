@@ -4,9 +4,31 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator
+from typing import Protocol, TypeVar
 
 from backfill_assets.engines.protocol import Claim
 from backfill_assets.errors import BackfillError
+
+
+class Connection(Protocol):
+    """What is opened and closed: a session of any engine."""
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Connection)
+
+
+@contextlib.contextmanager
+def opened(session: C) -> Generator[C, None, None]:
+    """Open a session, and close it whatever happens: what was not committed by then is rolled back."""
+    try:
+        session.open()
+        yield session
+    finally:
+        session.close()
 
 
 class Transactions:

@@ -88,12 +88,15 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
     def engine_of(self, lane: Lane) -> Engine:
         """Return the warehouse as runs of `lane` reach it; raise where that is another one than live runs reach."""
         if lane not in self._engines:
-            own = self.lane_url if lane == "backfill" else None
-            found = open_engine(own or self.url)
-            if own:
-                must_be_one_inside(self.engine_of("live"), found)
-            self._engines[lane] = found
+            self._engines[lane] = self._engine(lane)
         return self._engines[lane]
+
+    def _engine(self, lane: Lane) -> Engine:
+        own = self.lane_url if lane == "backfill" else None
+        found = open_engine(own or self.url)
+        if own:
+            must_be_one_inside(self.engine_of("live"), found)
+        return found
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Let no asset of a paused backfill compute."""

@@ -47,12 +47,6 @@ class SnowflakeDeleteInsertIOManager(DeleteInsertIOManager):
         description="lock_wait, statement_timeout, stage_schema, warehouse_size and bulk_load, as in a URL.",
     )
 
-    def engine_of(self, lane: Lane) -> Engine:
-        """Return the account as runs of `lane` reach it."""
-        if lane not in self._engines:
-            self._engines[lane] = self._engine(lane)
-        return self._engines[lane]
-
     def _engine(self, lane: Lane) -> Engine:
         from dagster_snowflake import SnowflakeResource
 
