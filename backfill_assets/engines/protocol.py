@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,6 +41,24 @@ class Spelling:
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
+    `text_type`, `log_types`: the type of text, and of single columns of the audit that need another one.
+    `text`: a text literal, from the quoted `{literal}`. `same_text`: whether `{column}` holds exactly the text
+    `{value}`, whatever a collation takes for equal. `differs`, `text_differs`: whether two values, or two texts,
+    `{a}` and `{b}` differ, two NULLs being no difference.
+    `first`: the first `{count}` rows of `SELECT {distinct}{rest}`.
+    `create_schema`, `create_table`, `add_column`: what makes them where they are not; beside the quoted `{name}` and
+    `{table}` stand their text literals `{name_text}` and `{table_text}`.
+    `one_value`: how a query of one column is named `{name}` behind FROM.
+    `sum`: the sum of `{column}`, wide enough for all of a table. `seconds`: the number of the `{step}` seconds since
+    1970 in which `{column}` lies. `local_day`: the day of the instant `{column}` by the clock of `{zone}`; None where
+    the engine does not know zones by their IANA names.
+    `group_by_place`: whether GROUP BY takes the numbers of columns.
+    `nested_ctes`: whether a WITH may stand inside parentheses.
+    `flat_cases`: whether many conditions stand in one CASE, because few may stand inside each other.
+    `key_part`, `key_joint`: how one column of a key stands among `{columns}` of `count_rows_apart`.
+    `instants_are_utc`: whether instants are kept as a clock without a zone, which shows UTC.
+    `replace`: the one statement that replaces the rows of `{table}` for which `{condition}` holds by those of
+    `{select}`, for an engine without transactions; None for all others.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
     `index`: the statement that makes an index `{name}` of `{table}` on `{columns}`; None where one does not pay.
     """
@@ -60,6 +78,27 @@ class Spelling:
     count_rows_apart: str = "count(DISTINCT row({columns}))"
     index: str | None = None
     identity: str | None = None
+    text_type: str = "TEXT"
+    log_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    text: str = "{literal}"
+    same_text: str = "{column} = {value}"
+    differs: str = "{a} IS DISTINCT FROM {b}"
+    text_differs: str = "{a} IS DISTINCT FROM {b}"
+    first: str = "SELECT {distinct}{rest} LIMIT {count}"
+    create_schema: str = "CREATE SCHEMA IF NOT EXISTS {name}"
+    create_table: str = "CREATE TABLE IF NOT EXISTS {name} ({columns})"
+    add_column: str = "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {type}"
+    one_value: str = "AS {name}"
+    sum: str = "sum({column})"
+    seconds: str = "floor(extract(epoch FROM {column}) / {step})"
+    local_day: str | None = "CAST({column} AT TIME ZONE {zone} AS DATE)"
+    group_by_place: bool = True
+    nested_ctes: bool = True
+    flat_cases: bool = False
+    key_part: str = "{column}"
+    key_joint: str = ", "
+    instants_are_utc: bool = False
+    replace: str | None = None
 
 
 @dataclass(frozen=True)
