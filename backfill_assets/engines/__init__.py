@@ -15,6 +15,9 @@ ENGINES = {
     "duckdb": "backfill_assets.engines.duckdb:DuckDBEngine",
     "postgresql": "backfill_assets.engines.postgres:PostgresEngine",
     "postgres": "backfill_assets.engines.postgres:PostgresEngine",
+    "sqlserver": "backfill_assets.engines.sqlserver:SqlServerEngine",
+    "synapse": "backfill_assets.engines.synapse:SynapseEngine",
+    "fabric": "backfill_assets.engines.fabric:FabricEngine",
 }
 
 
