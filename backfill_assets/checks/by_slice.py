@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import Any, Literal
 
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import bound, predicate, quoted, text, within
+from backfill_assets.engines.sql import bound, grouped, predicate, quoted, same_text, text, within
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn
-from backfill_assets.window import Window
+from backfill_assets.window import Window, zone_named
 from backfill_assets.writing.expecting import Number, exact_decimals
 
 _STEPS = (900, 60, 1)
@@ -77,13 +77,18 @@ class Buckets:
         if self.by == "edges":
             return self._stepped(spelling, [str(n) for n in range(len(self._places) - 1)])
         if self.by == "seconds":
-            return f"floor({spelling.epoch_seconds.format(column=name)} / {self.step})"
+            return spelling.in_steps.format(
+                seconds=spelling.epoch_seconds.format(column=name), step=self.step
+            )
         if kind == "timestamptz":
-            day = str(spelling.day_of_instant)
-            return day.format(column=name, zone=text(spelling, self.column.zone))
+            if spelling.day_of_instant is None:
+                return self._stepped(spelling, self._first_days(spelling))
+            return spelling.day_of_instant.format(
+                column=name, zone=text(spelling, self.column.zone)
+            )
         if kind == "timestamp":
             return f"CAST({name} AS DATE)"
-        return f"substr({name}, 1, 10)" if kind == "iso_text" else name
+        return f"substring({name}, 1, 10)" if kind == "iso_text" else name
 
     def per_slice(self, spelling: Spelling, values: Sequence[str]) -> str:
         """Return the SQL that is `values[n]` for the rows of the slice with number `n`, and NULL between the slices."""
@@ -95,6 +100,13 @@ class Buckets:
             return self._stepped(spelling, self._between(own, values))
 
         return self._by_dimensions(spelling, of)
+
+    def _first_days(self, spelling: Spelling) -> list[str]:
+        """Return between each two edges the local day of the first, for engines that do not know its zone."""
+        assert self.column is not None
+        zone, edges = zone_named(self.column.zone), list(self._places)
+        days = [edge.astimezone(zone).date().isoformat() for edge in edges[:-1]]
+        return [spelling.literals["date"].format(day) for day in days]
 
     def _between(self, own: Sequence[int], values: Sequence[str]) -> list[str]:
         """Return between each two edges the value of the slice that is there, of those with the numbers `own`."""
@@ -109,7 +121,7 @@ class Buckets:
         if list(self.numbers) == [()]:
             return of(())
         cases = " ".join(
-            f"WHEN {' AND '.join(f'{quoted(spelling, c)} = {text(spelling, v)}' for c, v in fixed)} THEN {of(fixed)}"
+            f"WHEN {' AND '.join(same_text(spelling, c, v) for c, v in fixed)} THEN {of(fixed)}"
             for fixed in self.numbers
         )
         return f"CASE {cases} END"
@@ -119,6 +131,13 @@ class Buckets:
         assert self.column is not None
         column, edges = self.column, list(self._places)
         name = quoted(spelling, column.name)
+
+        if spelling.flat_cases:
+            steps = [
+                f"WHEN {name} < {bound(spelling, column, edge)} THEN {value}"
+                for edge, value in zip(edges[1:-1], values, strict=False)
+            ]
+            return f"CASE {' '.join(steps)} ELSE {values[-1]} END" if steps else values[-1]
 
         def halved(first: int, last: int) -> str:
             if len(set(values[first:last])) == 1:
@@ -240,13 +259,18 @@ def measured(
         )
         return [{name: value or 0 for name, value in zip(measures, found, strict=True)}]
     columns = buckets.groups(spelling)
-    by = ", ".join(str(n + 1) for n in range(len(columns)))
     groups = session.fetch(
         f"SELECT {', '.join(columns)}, {', '.join(measures.values())} FROM {relation}"
-        f" WHERE {buckets.condition(spelling)} GROUP BY {by}"
+        f" WHERE {buckets.condition(spelling)}{by_columns(spelling, columns)}"
     )
     sums = buckets.sums(groups, len(measures))
     return [dict(zip(measures, found, strict=True)) for found in sums]
+
+
+def by_columns(spelling: Spelling, columns: Sequence[str]) -> str:
+    """Return the GROUP BY of the first columns; nothing where none of them is of a row."""
+    by = grouped(spelling, columns)
+    return f" GROUP BY {by}" if by else ""
 
 
 def _seconds(column: SliceColumn, window: Window) -> tuple[float, float]:

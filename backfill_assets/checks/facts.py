@@ -11,7 +11,7 @@ from backfill_assets.checks.by_slice import Buckets, Number, measured
 from backfill_assets.checks.late import is_late, must_be_instant
 from backfill_assets.checks.read_times import read_times
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import listed, qualified, quoted
+from backfill_assets.engines.sql import qualified, quoted, summed
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
@@ -117,8 +117,8 @@ def _table(
     measures = {"rows": "count(*)"}
     if table.unique_key:
         measures["keys"] = count_apart(spelling, table.unique_key)
-    measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
-    measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
+    measures |= {f"sum {name}": summed(spelling, quoted(spelling, name)) for name in sums}
+    measures |= {f"abs {name}": summed(spelling, f"abs({quoted(spelling, name)})") for name in sums}
     relation = qualified(spelling, table)
     found = measured(session, Buckets.of(slices, session.spelling, apart=True), relation, measures)
     return [
@@ -135,7 +135,8 @@ def _table(
 def count_apart(spelling: Spelling, key: Sequence[str]) -> str:
     """Return the SQL that counts different keys, two NULLs being no difference."""
     if len(key) > 1:
-        return spelling.count_rows_apart.format(columns=listed(spelling, key))
+        parts = (spelling.key_part.format(column=quoted(spelling, name)) for name in key)
+        return spelling.count_rows_apart.format(columns=spelling.key_joint.join(parts))
     name = quoted(spelling, key[0])  # a bare column is counted in half the time
     return f"count(DISTINCT {name}) + coalesce(max(CASE WHEN {name} IS NULL THEN 1 END), 0)"
 
@@ -173,7 +174,7 @@ def _source(
     ]
     buckets = Buckets.of(own, session.spelling)
     measures = {"rows": "count(*)"}
-    measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
+    measures |= {f"sum {name}": summed(spelling, quoted(spelling, name)) for name in sums}
     late = source is table.source and source.ingested_at is not None and len(read) > 0
     if late:
         column = str(source.ingested_at)

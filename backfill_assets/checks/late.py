@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from backfill_assets.checks.by_slice import Buckets
+from backfill_assets.checks.by_slice import Buckets, by_columns
 from backfill_assets.checks.read_times import read_times
 from backfill_assets.engines import Session, Spelling
 from backfill_assets.engines.sql import instant, quoted
@@ -52,7 +52,7 @@ def late_slices(
         f"SELECT {', '.join(columns)}, count(*), min({came}), max({came}) FROM {found.relation}"
         f" WHERE {buckets.condition(spelling)} AND {came} >= {oldest}"
         f" AND {is_late(spelling, buckets, column, [at for _, at in loaded])}"
-        f" GROUP BY {', '.join(str(n + 1) for n in range(len(columns)))}"
+        f"{by_columns(spelling, columns)}"
     )
     late: dict[int, LateSlice] = {}
     place_of = buckets.finder()

@@ -33,6 +33,7 @@ from backfill_assets.writing.expecting import (
     Number,
     allowance,
     broken_by,
+    broken_rows,
     compared,
 )
 
@@ -203,6 +204,8 @@ class Look:
             return lambda _: [_broken(rule, 0)]
 
         def ask(places: Sequence[int]) -> list[int]:
+            if not self.session.spelling.nested_ctes:
+                return [broken_rows(self.session, rule, self._queries[place]) for place in places]
             asked = " UNION ALL ".join(
                 f"SELECT {place} AS place, count(*) AS rows_broken"
                 f" FROM ({broken_by(rule, self._queries[place])}) AS broken"

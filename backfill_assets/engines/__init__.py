@@ -17,6 +17,9 @@ ENGINES = {
     "postgresql": "backfill_assets.engines.postgres:PostgresEngine",
     "postgres": "backfill_assets.engines.postgres:PostgresEngine",
     "snowflake": "backfill_assets.engines.snowflake:SnowflakeEngine",
+    "sqlserver": "backfill_assets.engines.sqlserver:SqlServerEngine",
+    "synapse": "backfill_assets.engines.synapse:SynapseEngine",
+    "fabric": "backfill_assets.engines.fabric:FabricEngine",
 }
 
 

@@ -42,8 +42,23 @@ class Spelling:
     `log_field`: the text of the field `{name}` of the JSON text `{column}`, where such a table is better kept in
     few columns; None where a column costs nothing.
     `count_rows_apart`: how many different rows of `{columns}` there are, two NULLs being no difference.
+    `text_type`, `log_types`: the type of text, and of single columns of the audit that need another one.
+    `text`: a text literal, from the quoted `{literal}`. `same_text`: whether `{column}` holds exactly the text
+    `{value}`, whatever a collation takes for equal. `differs`, `text_differs`: whether two values, or two texts,
+    `{a}` and `{b}` differ, two NULLs being no difference.
+    `first`: the first `{count}` rows of `SELECT {distinct}{rest}`.
+    `create_schema`, `create_table`, `add_column`: what makes them where they are not; beside the quoted `{name}` and
+    `{table}` stand their text literals `{name_text}` and `{table_text}`.
+    `one_value`: how a query of one column is named `{name}` behind FROM.
+    `sum`: the sum of `{column}`, wide enough for all of a table.
+    `group_by_place`: whether GROUP BY takes the numbers of columns.
+    `nested_ctes`: whether a WITH may stand inside parentheses.
+    `flat_cases`: whether many conditions stand in one CASE, because few may stand inside each other.
+    `key_part`, `key_joint`: how one column of a key stands among `{columns}` of `count_rows_apart`.
+    `instants_are_utc`: whether instants are kept as a clock without a zone, which shows UTC.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
     `epoch_seconds`: the seconds of the time `{column}` since 1970, a wall clock being taken for UTC's.
+    `in_steps`: the number of the `{step}` seconds in which the second `{seconds}` lies.
     `day_of_instant`: the day of the instant `{column}` in the zone `{zone}`, a literal of its IANA name; None where
     the engine does not know these names.
     `folds_upper`: whether a plain lower-case name is the upper-case one that SQL without quotes means by it.
@@ -74,6 +89,7 @@ class Spelling:
     log_field: str | None = None
     count_rows_apart: str = "count(DISTINCT row({columns}))"
     epoch_seconds: str = "extract(epoch FROM {column})"
+    in_steps: str = "floor({seconds} / {step})"
     day_of_instant: str | None = "CAST({column} AT TIME ZONE {zone} AS DATE)"
     index: str | None = None
     identity: str | None = None
@@ -85,6 +101,24 @@ class Spelling:
     ddl_rolls_back: bool = False
     folds_upper: bool = False
     scale_0_is_whole: bool = False
+    text_type: str = "TEXT"
+    log_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    text: str = "{literal}"
+    same_text: str = "{column} = {value}"
+    differs: str = "{a} IS DISTINCT FROM {b}"
+    text_differs: str = "{a} IS DISTINCT FROM {b}"
+    first: str = "SELECT {distinct}{rest} LIMIT {count}"
+    create_schema: str = "CREATE SCHEMA IF NOT EXISTS {name}"
+    create_table: str = "CREATE TABLE IF NOT EXISTS {name} ({columns})"
+    add_column: str = "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {type}"
+    one_value: str = "AS {name}"
+    sum: str = "sum({column})"
+    group_by_place: bool = True
+    nested_ctes: bool = True
+    flat_cases: bool = False
+    key_part: str = "{column}"
+    key_joint: str = ", "
+    instants_are_utc: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ The predicate of a slice is spelled here and nowhere else, so that DELETE, INSER
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -71,7 +71,55 @@ def text(spelling: Spelling, value: str | None) -> str:
     """Return a text literal, or NULL."""
     from sqlglot import exp
 
-    return "NULL" if value is None else exp.Literal.string(value).sql(dialect=spelling.dialect)
+    if value is None:
+        return "NULL"
+    return spelling.text.format(literal=exp.Literal.string(value).sql(dialect=spelling.dialect))
+
+
+def same_text(spelling: Spelling, column: str, value: str) -> str:
+    """Return the condition that the column holds exactly this text, by every letter and blank."""
+    return spelling.same_text.format(column=quoted(spelling, column), value=text(spelling, value))
+
+
+def first(spelling: Spelling, count: int, rest: str, *, distinct: bool = False) -> str:
+    """Return `SELECT rest` with no more than `count` rows of its result."""
+    return spelling.first.format(distinct="DISTINCT " * distinct, rest=rest, count=int(count))
+
+
+def summed(spelling: Spelling, column: str) -> str:
+    """Return the sum of an expression."""
+    return spelling.sum.format(column=column)
+
+
+def create_schema(spelling: Spelling, *parts: str) -> str:
+    """Return the statement that makes the schema (of a database, where two names are given) if it is not there."""
+    name = ".".join(quoted(spelling, part) for part in parts)
+    return spelling.create_schema.format(name=name, name_text=text(spelling, ".".join(parts)))
+
+
+def create_table(spelling: Spelling, relation: str, columns: str) -> str:
+    """Return the statement that makes a table if it is not there."""
+    return spelling.create_table.format(
+        name=relation, name_text=text(spelling, relation), columns=columns
+    )
+
+
+def add_column(spelling: Spelling, relation: str, name: str, kind: str) -> str:
+    """Return the statement that adds a column if it is not there."""
+    return spelling.add_column.format(
+        table=relation,
+        table_text=text(spelling, relation),
+        name=quoted(spelling, name),
+        name_text=text(spelling, name),
+        type=kind,
+    )
+
+
+def grouped(spelling: Spelling, columns: Sequence[str]) -> str:
+    """Return what stands behind GROUP BY for the first columns of a SELECT, which are `columns`."""
+    if spelling.group_by_place:
+        return ", ".join(str(n + 1) for n in range(len(columns)))
+    return ", ".join(column for column in columns if not column.isdigit())
 
 
 def instant(spelling: Spelling, value: datetime | None) -> str:
@@ -101,7 +149,7 @@ def predicate(spelling: Spelling, slice_: Slice) -> str:
     if slice_.window is not None and slice_.table.slice_column is not None:
         parts.append(within(spelling, slice_.table.slice_column, slice_.window))
     for column, value in slice_.fixed:
-        parts.append(f"{quoted(spelling, column)} = {text(spelling, value)}")
+        parts.append(same_text(spelling, column, value))
     return " AND ".join(parts) or "1 = 1"
 
 

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from backfill_assets.engines import Session
-from backfill_assets.engines.sql import qualified
+from backfill_assets.engines.sql import first, qualified
 from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.frames import is_arrow
 from backfill_assets.io_managers.partitions import kind_by_family
@@ -56,7 +56,7 @@ def _types_of(session: Session, table: Table, rows: Any) -> dict[str, str]:
         found = session.columns_of(query)
         if found is None:
             # a query always has columns: let the engine say what it names that is not there
-            session.fetch(f"SELECT * FROM {query} LIMIT 0")
+            session.fetch(first(session.spelling, 0, f"* FROM {query}"))
         return found or {}
     if not is_arrow(type(rows)) or rows.num_columns == 0:
         return {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from backfill_assets.checks.by_slice import Buckets, Number, measured
 from backfill_assets.checks.facts import Facts, against, count_apart, facts_of
 from backfill_assets.engines import Session
-from backfill_assets.engines.sql import quoted
+from backfill_assets.engines.sql import quoted, summed
 from backfill_assets.errors import BackfillError, Refused
 from backfill_assets.expectations import NoRows, RowCount, Totals
 from backfill_assets.operations.source_rows import relation_of
@@ -46,8 +46,8 @@ def coming(session: Session, slices: Sequence[Slice], select: Select) -> list[Co
     if table.unique_key and all(folded(name, spelling) in named for name in table.unique_key):
         measures["keys"] = count_apart(spelling, table.unique_key)
     sums = [name for name in summed_columns(table.expects) if folded(name, spelling) in named]
-    measures |= {f"sum {name}": f"sum({quoted(spelling, name)})" for name in sums}
-    measures |= {f"abs {name}": f"sum(abs({quoted(spelling, name)}))" for name in sums}
+    measures |= {f"sum {name}": summed(spelling, quoted(spelling, name)) for name in sums}
+    measures |= {f"abs {name}": summed(spelling, f"abs({quoted(spelling, name)})") for name in sums}
     return [
         Coming(
             int(one["rows"]),

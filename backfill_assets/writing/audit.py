@@ -12,12 +12,21 @@ import uuid
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import instant, listed, qualified, quoted, text
+from backfill_assets.engines.sql import (
+    create_schema,
+    create_table,
+    first,
+    instant,
+    listed,
+    qualified,
+    quoted,
+    text,
+)
 from backfill_assets.errors import BackfillError, OutcomeUnknown, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
@@ -184,8 +193,8 @@ class AuditTable:
         if spelling.log_field:
             columns.append(f"entry {spelling.log_column.format(type='TEXT')}")
         return [
-            f"CREATE SCHEMA IF NOT EXISTS {quoted(spelling, self.schema)}",
-            f"CREATE TABLE IF NOT EXISTS {self.stored(spelling)} ({', '.join(columns)})",
+            create_schema(spelling, self.schema),
+            create_table(spelling, self.stored(spelling), ", ".join(columns)),
             *(self._index(spelling, *names) for names in _INDEXES if spelling.index is not None),
             *([self._view(spelling)] if spelling.log_field else []),
         ]
@@ -204,7 +213,9 @@ class AuditTable:
     def _index(self, spelling: Spelling, *names: str) -> str:
         return str(spelling.index).format(
             name=quoted(spelling, f"{self.name}_{names[-1]}"),
+            name_text=text(spelling, f"{self.name}_{names[-1]}"),
             table=self.stored(spelling),
+            table_text=text(spelling, self.stored(spelling)),
             columns=listed(spelling, names),
         )
 
@@ -246,7 +257,7 @@ class AuditTable:
             f" WHERE {_committed(session, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
-        rivals = ((str(run), at) for run, at, fixed in later if _may_meet(slice_, fixed))
+        rivals = ((str(run), aware(at)) for run, at, fixed in later if _may_meet(slice_, fixed))
         return max(rivals, key=lambda load: load[1], default=None)
 
     def was_loaded(self, session: Session, slice_: Slice) -> bool:
@@ -272,7 +283,7 @@ class AuditTable:
             f"SELECT DISTINCT {apart} FROM {self.stored(spelling)}"
             f" WHERE {_committed(session, slices[0].table, whole)}"
         )
-        return _touched(slices, found)
+        return _touched(slices, [tuple(map(aware, row)) for row in found])
 
     def written_by(
         self,
@@ -351,7 +362,8 @@ class AuditTable:
         )
         wide = len(_TYPE_OF)
         return [
-            Told(Load(**dict(zip(_TYPE_OF, row[:wide], strict=True))), *row[wide:]) for row in found
+            Told(Load(**dict(zip(_TYPE_OF, row[:wide], strict=True))), *row[wide:])
+            for row in (tuple(map(aware, found_row)) for found_row in found)
         ]
 
     def usual(
@@ -362,8 +374,12 @@ class AuditTable:
         if not self.is_there(session):
             return None, []
         found = session.fetch(
-            f"SELECT {_field(spelling, 'seconds')}, {_field(spelling, 'cost')} FROM {self.stored(spelling)}"
-            f" WHERE {_committed(session, table)} ORDER BY {_field(spelling, 'committed_at')} DESC LIMIT {int(most)}"
+            first(
+                spelling,
+                most,
+                f"{_field(spelling, 'seconds')}, {_field(spelling, 'cost')} FROM {self.stored(spelling)}"
+                f" WHERE {_committed(session, table)} ORDER BY {_field(spelling, 'committed_at')} DESC",
+            )
         )
         costs = [float(cost) for _, cost in found if cost is not None]
         return ([float(seconds) for seconds, _ in found] or None), costs
@@ -541,7 +557,7 @@ def _whole(spelling: Spelling) -> str:
 def _load(spelling: Spelling, row: Sequence[Any]) -> Load:
     """Return the load that a row of `_whole` is."""
     if not spelling.log_field:
-        return Load(**dict(zip(_TYPE_OF, row, strict=True)))
+        return Load(**dict(zip(_TYPE_OF, map(aware, row), strict=True)))
     *asked, entry = row
     told: dict[str, Any] = json.loads(entry)
     given: dict[str, Any] = {
@@ -552,6 +568,13 @@ def _load(spelling: Spelling, row: Sequence[Any]) -> Load:
     return Load(**{**whole, **given, **dict(zip(_ASKED, asked, strict=True))})
 
 
+def aware(value: Any) -> Any:
+    """Return an instant with its zone, where the engine keeps instants as a clock that shows UTC; all else as it is."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=timezone.utc)
+    return value
+
+
 def _packed(values: dict[str, object]) -> str:
     told = {name: value for name, value in values.items() if value is not None}
     return json.dumps(told, default=datetime.isoformat, ensure_ascii=False, separators=(",", ":"))
@@ -560,7 +583,12 @@ def _packed(values: dict[str, object]) -> str:
 def _type(name: str, spelling: Spelling) -> str:
     from sqlglot import exp
 
-    return exp.DataType.build(_TYPES[_TYPE_OF[name]]).sql(dialect=spelling.dialect)
+    kind = _TYPE_OF[name]
+    if name in spelling.log_types or kind in spelling.log_types:
+        return spelling.log_types.get(name, spelling.log_types.get(kind, ""))
+    if kind == "str":
+        return spelling.text_type
+    return exp.DataType.build(_TYPES[kind]).sql(dialect=spelling.dialect)
 
 
 def _literal(spelling: Spelling, value: object) -> str:

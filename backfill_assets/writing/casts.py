@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from backfill_assets.engines.protocol import Session
-from backfill_assets.engines.sql import quoted
+from backfill_assets.engines.sql import first, quoted
 from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.writing.fit import Fit, family
@@ -29,9 +29,8 @@ def refuse_lossy(session: Session, slice_: Slice, found: Fit, stage: str) -> Non
         if count:
             was, will = found.casts[name]
             source = quoted(session.spelling, found.sources[name])
-            sample = session.fetch(
-                f"SELECT {source} FROM {stage} WHERE {condition} LIMIT {_SAMPLE}"
-            )
+            rest = f"{source} FROM {stage} WHERE {condition}"
+            sample = session.fetch(first(session.spelling, _SAMPLE, rest))
             raise _refusal(
                 slice_,
                 f"{count} values of column {name!r} would change from {was} to {will},"
@@ -46,7 +45,8 @@ def _changes(session: Session, name: str, found: Fit) -> str:
     there = spelling.try_cast.format(value=source, type=will)
     if family(was, spelling) == "text" and family(will, spelling) in _RESPELLED:
         return f"{there} IS NULL AND {source} IS NOT NULL"
-    return f"CAST({there} AS {was}) IS DISTINCT FROM {source}"
+    differs = spelling.text_differs if family(was, spelling) == "text" else spelling.differs
+    return differs.format(a=f"CAST({there} AS {was})", b=source)
 
 
 def _unfit(

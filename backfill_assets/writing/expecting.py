@@ -14,7 +14,7 @@ from decimal import Decimal, localcontext
 from typing import TYPE_CHECKING, Any, cast
 
 from backfill_assets.engines.protocol import Session
-from backfill_assets.engines.sql import bound, predicate, quoted
+from backfill_assets.engines.sql import bound, first, predicate, quoted, summed
 from backfill_assets.errors import BackfillError, DeclarationError, NotAsExpected
 from backfill_assets.expectations import Expectation, NoRows, RowCount, Source, Totals, trimmed
 from backfill_assets.slice import Slice
@@ -257,7 +257,8 @@ def expected_of(
         last = audit.last_of(session, slice_)
         return [last.rows_after if last else None], "the last load"
     query = filled(session, slice_, str(against))
-    found = session.fetch(f"SELECT * FROM (\n{query}\n) AS expected LIMIT 2")
+    named = session.spelling.one_value.format(name="expected")
+    found = session.fetch(first(session.spelling, 2, f"* FROM (\n{query}\n) {named}"))
     if len(found) != 1 or len(found[0]) != 1 or found[0][0] is None:
         raise DeclarationError(
             "what was expected is not known",
@@ -289,7 +290,8 @@ def _of_source(
 ) -> list[Number | None]:
     at = reference(session, slice_.table, source)
     (own,) = at.slices([slice_])
-    asked = [f"sum({quoted(session.spelling, name)})" for name in measures] or ["count(*)"]
+    spelling = session.spelling
+    asked = [summed(spelling, quoted(spelling, name)) for name in measures] or ["count(*)"]
     (found,) = session.fetch(
         f"SELECT {', '.join(asked)} FROM {at.relation} WHERE {predicate(session.spelling, own)}"
     )
@@ -314,12 +316,12 @@ def _broken(session: Session, rule: NoRows, rows: str, run: Run) -> Finding:
 
 def broken_rows(session: Session, rule: NoRows, rows: str) -> int:
     """Return how many rows of `rows` (a SELECT) a rule of one's own finds."""
-    return int(session.fetch(f"SELECT count(*) FROM ({broken_by(rule, rows)}) AS broken")[0][0])
+    return int(session.fetch(broken_by(rule, rows, "SELECT count(*)"))[0][0])
 
 
-def broken_by(rule: NoRows, rows: str) -> str:
-    """Return the query for the rows of `rows` (a SELECT) that a rule of one's own finds."""
-    return f"WITH slice_rows AS (\n{rows}\n) SELECT * FROM (\n{trimmed(rule.sql)}\n) AS broken_rows"
+def broken_by(rule: NoRows, rows: str, select: str = "SELECT *") -> str:
+    """Return the query for the rows of `rows` (a SELECT) that a rule of one's own finds, or what `select` makes of them."""
+    return f"WITH slice_rows AS (\n{rows}\n) {select} FROM (\n{trimmed(rule.sql)}\n) AS broken_rows"
 
 
 def _twins(slice_: Slice, staged: Staged, run: Run) -> Finding:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import qualified, quoted, text
+from backfill_assets.engines.sql import (
+    add_column,
+    create_schema,
+    create_table,
+    qualified,
+    quoted,
+    text,
+)
 from backfill_assets.errors import SchemaMismatch
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceKind, Table
@@ -148,13 +155,10 @@ def make_room(session: Session, table: Table, found: Fit) -> bool:
         if table.schema:
             # not every engine takes the name of a database there, and its own need not be said
             other = table.database if table.database not in (None, session.database) else None
-            parts = [quoted(spelling, part) for part in (other, table.schema) if part]
-            schema = f"CREATE SCHEMA IF NOT EXISTS {'.'.join(parts)}"
-        statements.append(f"CREATE TABLE IF NOT EXISTS {relation} ({columns})")
-    for name, kind in found.add:
-        statements.append(
-            f"ALTER TABLE {relation} ADD COLUMN IF NOT EXISTS {quoted(spelling, name)} {kind}"
-        )
+            parts = [part for part in (other, table.schema) if part]
+            schema = create_schema(spelling, *parts)
+        statements.append(create_table(spelling, relation, columns))
+    statements += [add_column(spelling, relation, name, kind) for name, kind in found.add]
     if statements:
         what = f"{table.qualified} is not as these rows need it, and cannot be changed"
         make(session, what, statements, schema=schema)

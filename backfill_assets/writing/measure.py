@@ -6,7 +6,15 @@ import re
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import listed, predicate, qualified, quoted, text
+from backfill_assets.engines.sql import (
+    first,
+    listed,
+    predicate,
+    qualified,
+    quoted,
+    same_text,
+    summed,
+)
 from backfill_assets.errors import BadRows, EmptySlice, ShrunkSlice, WriteFailed
 from backfill_assets.slice import Slice
 from backfill_assets.writing.casts import refuse_lossy
@@ -43,12 +51,13 @@ def facts_of_stage(
     key, measures = slice_.table.unique_key, summed_columns(slice_.table.expects)
     must_have_measures(slice_, found.names, spelling)
     keyed = (
-        f"count(coalesce({', '.join(_present(spelling, name) for name in key)}))"
+        f"count(coalesce({', '.join(_present(spelling, name) for name in key)}, NULL))"
         if key
         else "count(*)"
     )
     sums = "".join(
-        f", sum({name}), sum(abs({name}))" for name in (quoted(spelling, m) for m in measures)
+        f", {summed(spelling, name)}, {summed(spelling, f'abs({name})')}"
+        for name in (quoted(spelling, m) for m in measures)
     )
     total, inside, with_key, checksum, *added = session.fetch(
         f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)}{sums} FROM ({rows}) AS staged"
@@ -77,18 +86,23 @@ def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: 
     column, about = slice_.table.slice_column, ""
     if column is not None and slice_.window is not None:
         cut = quoted(session.spelling, column.name)
-        nulls, first, last = session.fetch(
-            f"SELECT count(*) - count({cut}), CAST(min({cut}) AS {_text(session)}), CAST(max({cut}) AS {_text(session)})"
+        nulls, lowest, highest = session.fetch(
+            f"SELECT count(*) - count({cut}), CAST(min({cut}) AS {session.spelling.text_type}), CAST(max({cut}) AS {session.spelling.text_type})"
             f" FROM ({rows}) AS staged"
         )[0]
         about = (
             f", {nulls} of them without a value" if nulls else ""
-        ) + f"; {cut} runs from {first} to {last}"
+        ) + f"; {cut} runs from {lowest} to {highest}"
     for dimension, wanted in slice_.fixed:
         name = quoted(session.spelling, dimension)
         others = session.fetch(
-            f"SELECT DISTINCT CAST({name} AS {_text(session)}) FROM ({rows}) AS staged WHERE {name} IS NULL"
-            f" OR {name} <> {text(session.spelling, wanted)} LIMIT {_SAMPLE}"
+            first(
+                session.spelling,
+                _SAMPLE,
+                f"CAST({name} AS {session.spelling.text_type}) FROM ({rows}) AS staged WHERE {name} IS NULL"
+                f" OR NOT ({same_text(session.spelling, dimension, wanted)})",
+                distinct=True,
+            )
         )
         if others:
             about += f"; {name} holds {', '.join('no value' if v is None else _cut(repr(v)) for (v,) in others)}"
@@ -164,23 +178,19 @@ def _checksum(session: Session, found: Fit) -> str:
     return spelling.hash_sum.format(hash=spelling.row_hash.format(columns=joined))
 
 
-def _text(session: Session) -> str:
-    from sqlglot import exp
-
-    return exp.DataType.build("TEXT").sql(dialect=session.spelling.dialect)
-
-
 def _duplicates(session: Session, slice_: Slice, rows: str, run: Run) -> int:
     """Return how many key values come more than once, NULL parts counting as equal; raise where that stops the slice."""
     if not slice_.table.unique_key:
         return 0
     spelling = session.spelling
     keys = listed(spelling, slice_.table.unique_key)
-    twice = f"SELECT {keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
-    found = int(session.fetch(f"SELECT count(*) FROM ({twice}) AS twice")[0][0])
+    twice = (
+        f"{keys}, count(*) AS copies FROM ({rows}) AS staged GROUP BY {keys} HAVING count(*) > 1"
+    )
+    found = int(session.fetch(f"SELECT count(*) FROM (SELECT {twice}) AS twice")[0][0])
     passes = slice_.table.duplicate_keys == "warn" or "duplicate_keys" in run.allows
     if found and not passes:
-        sample = session.fetch(f"{twice} ORDER BY {keys} LIMIT {_SAMPLE}")
+        sample = session.fetch(first(spelling, _SAMPLE, f"{twice} ORDER BY {keys}"))
         raise BadRows(
             f"{slice_.label} was left as it was",
             f"{found} values of the unique key ({', '.join(slice_.table.unique_key)}) come more than once,"

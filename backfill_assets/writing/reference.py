@@ -8,6 +8,7 @@ from typing import cast
 from weakref import WeakKeyDictionary
 
 from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.sql import first
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import Source
 from backfill_assets.slice import Slice
@@ -44,7 +45,9 @@ def _reference(session: Session, table: Table, source: Source) -> Reference:
     relation = f"(\n{source.query}\n) AS source_rows"
     columns = session.columns_of(relation)
     if columns is None:
-        session.fetch(f"SELECT * FROM {relation} LIMIT 0")  # let the engine say what is not there
+        session.fetch(
+            first(session.spelling, 0, f"* FROM {relation}")
+        )  # let the engine say what is not there
         columns = {}
     needed = [source.on, *table.dimensions, *([source.ingested_at] if source.ingested_at else [])]
     there = {folded(name, session.spelling): kind for name, kind in columns.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Spelling
-from backfill_assets.engines.sql import predicate, quoted, text, within
+from backfill_assets.engines.sql import predicate, quoted, same_text, within
 from backfill_assets.errors import DeclarationError
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, SliceKind
@@ -96,7 +96,7 @@ def _outside(sql: str, spelling: Spelling, slice_: Slice) -> str:
     """Add the static dimensions, which the result itself holds."""
     if not slice_.fixed:
         return sql
-    fixed = " AND ".join(f"{quoted(spelling, c)} = {text(spelling, v)}" for c, v in slice_.fixed)
+    fixed = " AND ".join(same_text(spelling, column, value) for column, value in slice_.fixed)
     return f"SELECT * FROM (\n{sql}\n) AS slice_rows WHERE {fixed}"
 
 

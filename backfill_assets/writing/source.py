@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.sql import create_schema, create_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,9 +16,9 @@ def replace_source(
 ) -> None:
     """Fill the table `staging.<name>` with `data`, in one transaction, unless count and `proof` agree already."""
     stage = session.stage_arrow(f"source_of_{name}", data)
-    session.define("CREATE SCHEMA IF NOT EXISTS staging")
+    session.define(create_schema(session.spelling, "staging"))
     listed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
-    session.define(f"CREATE TABLE IF NOT EXISTS staging.{name} ({listed})")
+    session.define(create_table(session.spelling, f"staging.{name}", listed))
     is_, should_be = (
         session.fetch(f"SELECT count(*), {proof} FROM {place}")
         for place in (f"staging.{name}", stage)

@@ -1,0 +1,114 @@
+"""How the three T-SQL warehouses write what engines write differently; what one of them has otherwise is given by it.
+
+Nothing here names an engine: a difference is an argument, and stands with its reason in the engine's own module.
+"""
+
+from __future__ import annotations
+
+from backfill_assets.engines.protocol import Spelling
+
+# every letter and every blank tells two texts apart, also where the database's own collation sees none of it
+BINARY = "Latin1_General_100_BIN2"
+BINARY_UTF8 = "Latin1_General_100_BIN2_UTF8"
+
+
+def spelling(
+    *,
+    wide: bool,
+    instants: bool,
+    case_sensitive: bool,
+    index: str | None,
+    table_options: str,
+    dialect: str = "tsql",
+) -> Spelling:
+    """Return a spelling. `wide`: text is nvarchar and its literals N'...', else varchar in UTF-8. `instants`: there is datetimeoffset."""
+    kind, longest, n = ("nvarchar", 4000, "N") if wide else ("varchar", 8000, "")
+    binary = BINARY if wide else BINARY_UTF8
+    text, words = f"{kind}({longest})", f"{kind}(max)"
+    moment = "datetimeoffset(6)" if instants else "datetime2(6)"
+
+    def apart(a: str, b: str, values: str) -> str:
+        return (
+            f"({values} OR ({a} IS NULL AND {b} IS NOT NULL) OR ({a} IS NOT NULL AND {b} IS NULL))"
+        )
+
+    return Spelling(
+        dialect=dialect,
+        literals={
+            "date": "CAST('{}' AS date)",
+            "timestamp": "CAST('{}' AS datetime2(6))",
+            # a text with an offset becomes the same instant; without a type for instants, UTC's clock shows it
+            "timestamptz": "CAST('{}' AS datetimeoffset(6))"
+            if instants
+            else "CAST(CAST('{}' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6))",
+            "int_yyyymmdd": "{}",
+            # Windows collations pass over hyphens when they put texts in order
+            "iso_text": f"{n}'{{}}' COLLATE {binary}",
+        },
+        row_hash="CAST(CAST(HASHBYTES('SHA2_256', {columns}) AS binary(8)) AS bigint)",
+        column_hash=_column_hash(words, n, binary),
+        hash_joint=" + ",
+        hash_sum="CAST(coalesce(sum(CAST({hash} AS decimal(38, 0))), 0) AS varchar(40))",
+        try_cast="TRY_CAST({value} AS {type})",
+        case_sensitive=case_sensitive,
+        longest_name=128,
+        default_schema="dbo",
+        index=index,
+        text_type=text,
+        log_types={
+            "datetime": moment,
+            "float": "float",
+            "audit_id": f"{kind}(64) COLLATE {binary}",
+            # an index takes keys of 1,700 bytes
+            "table_name": f"{kind}(800) COLLATE {binary}",
+            "detail": f"{words} COLLATE {binary}",
+            "str": f"{text} COLLATE {binary}",
+        },
+        text=f"{n}{{literal}}",
+        # the first part can use an index; the second is exact: = passes over case, accents and blanks at the end
+        same_text=f"({{column}} = {{value}} AND CAST({{column}} AS {text}) + {n}'|' = {{value}} + {n}'|' COLLATE {binary})",
+        differs=apart("{a}", "{b}", "{a} <> {b}"),
+        text_differs=apart("{a}", "{b}", f"{{a}} + {n}'|' <> {{b}} + {n}'|' COLLATE {binary}"),
+        first="SELECT {distinct}TOP ({count}) {rest}",
+        create_schema=(
+            f"DECLARE @make {text} = {n}'CREATE SCHEMA ' + QUOTENAME({{name_text}});"
+            " IF SCHEMA_ID({name_text}) IS NULL EXEC(@make)"
+        ),
+        create_table=f"IF OBJECT_ID({{name_text}}) IS NULL CREATE TABLE {{name}} ({{columns}}){table_options}",
+        add_column="IF COL_LENGTH({table_text}, {name_text}) IS NULL ALTER TABLE {table} ADD {name} {type} NULL",
+        one_value="AS {name} (value)",
+        # a sum of int is an int, and would overflow; of all wider types it stays what it is
+        sum="sum(CASE WHEN 1 = 0 THEN CAST(0 AS bigint) ELSE {column} END)",
+        epoch_seconds="DATEDIFF_BIG(second, CAST('1970-01-01T00:00:00+00:00' AS datetimeoffset(0)), {column})",
+        in_steps="floor({seconds} * 1.0 / {step})",  # whole numbers divided stay whole, and cut towards zero
+        # AT TIME ZONE knows the zones of Windows and not those of IANA
+        day_of_instant=None,
+        group_by_place=False,
+        nested_ctes=False,
+        flat_cases=True,  # ten CASE inside each other are the most
+        key_part=f"DATALENGTH({{column}}), {n}':', CONVERT({text}, {{column}}, 121), {n}'|'",
+        count_rows_apart="count(DISTINCT HASHBYTES('SHA2_256', CONCAT({columns})))",
+        instants_are_utc=not instants,
+    )
+
+
+def _column_hash(words: str, n: str, binary: str) -> dict[str, str]:
+    """Return how each type enters the hash of a row: as text that gives back every bit, its length before it."""
+    texts = {
+        ("nvarchar", "varchar", "nchar", "char", "sysname"): f"CAST({{column}} AS {words})",
+        ("float", "real"): f"CONVERT({words}, {{column}}, 3)",
+        ("money", "smallmoney"): f"CONVERT({words}, {{column}}, 2)",
+        ("binary", "varbinary"): f"CONVERT({words}, {{column}}, 2)",
+        ("date",): f"CONVERT({words}, {{column}}, 23)",
+        ("datetime2", "datetime", "smalldatetime"): f"CONVERT({words}, {{column}}, 126)",
+        (
+            "datetimeoffset",
+        ): f"CONVERT({words}, CAST(SWITCHOFFSET({{column}}, '+00:00') AS datetime2), 126)",
+        ("time",): f"CONVERT({words}, {{column}}, 121)",
+        ("",): f"CAST({{column}} AS {words})",
+    }
+    return {
+        kind: f"coalesce(CAST(DATALENGTH({shown}) AS {words}) + {n}':' + {shown}, {n}'~') COLLATE {binary}"
+        for kinds, shown in texts.items()
+        for kind in kinds
+    }
