@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -40,6 +41,7 @@ SPELLING = Spelling(
     # a sum of fingerprints leaves INT64 after a few rows
     hash_sum="CAST(coalesce(sum(CAST({hash} AS BIGNUMERIC)), 0) AS STRING)",
     try_cast="SAFE_CAST({value} AS {type})",
+    claims_are_rows=True,
     case_sensitive=False,
     longest_name=300,
     forbidden='!"$()*,./;?@[\\]^`{}~',
@@ -132,6 +134,16 @@ class BigQueryEngine:
     def address(self) -> str:
         """The API that is spoken to."""
         return (self.endpoint or _CLOUD).rstrip("/")
+
+    def limited(
+        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
+    ) -> BigQueryEngine:
+        """Return the same dataset with other limits, in seconds; None keeps the one that it has."""
+        other = copy(self)
+        other.wait_seconds = self.wait_seconds if lock_wait is None else lock_wait
+        if statement_timeout is not None:
+            other.limits = replace(self.limits, seconds=statement_timeout or None)
+        return other
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

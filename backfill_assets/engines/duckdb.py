@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
+from copy import copy
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -117,6 +118,17 @@ class DuckDBEngine:
     def address(self) -> str:
         """The file again."""
         return self.place
+
+    def limited(
+        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
+    ) -> DuckDBEngine:
+        """Return the same file with other limits, in seconds; None keeps the one that it has."""
+        other = copy(self)
+        other.wait_seconds = self.wait_seconds if lock_wait is None else lock_wait
+        other.statement_limit = (
+            self.statement_limit if statement_timeout is None else statement_timeout
+        )
+        return other
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

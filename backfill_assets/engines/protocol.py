@@ -71,6 +71,7 @@ class Spelling:
     statement limit as the server shows them; `slow`, a query that takes many seconds; `grants`, the statements that
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
     DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
+    `claims_are_rows`: whether a claim is a row of a table that is made for it and stays.
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back.
     """
 
@@ -98,6 +99,7 @@ class Spelling:
     limits: str | None = None
     slow: str | None = None
     grants: Mapping[str, str] = field(default_factory=dict[str, str])
+    claims_are_rows: bool = False
     ddl_rolls_back: bool = False
     folds_upper: bool = False
     scale_0_is_whole: bool = False
@@ -233,6 +235,12 @@ class Engine(Protocol):
     @property
     def address(self) -> str:
         """Where the warehouse is reached; two of them may lead to one."""
+        ...
+
+    def limited(
+        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
+    ) -> Engine:
+        """Return the same warehouse with other limits, in seconds; None keeps the one that it has."""
         ...
 
     def session(

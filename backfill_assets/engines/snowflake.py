@@ -14,6 +14,8 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
+from copy import copy
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +79,7 @@ SPELLING = Spelling(
     # names that differ in case only are taken for one, and refused where they are two
     case_sensitive=False,
     longest_name=255,
+    claims_are_rows=True,
     default_schema="public",
     count_rows_apart="count(DISTINCT HASH({columns}))",
     epoch_seconds="DATE_PART(EPOCH_MICROSECOND, {column}) / 1000000",
@@ -141,6 +144,17 @@ class SnowflakeEngine:
     def address(self) -> str:
         """The account, or the name of the connection in a file."""
         return self.options.address
+
+    def limited(
+        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
+    ) -> SnowflakeEngine:
+        """Return the same database with other limits, in seconds; None keeps the one that it has."""
+        told = {"wait_seconds": lock_wait, "statement_limit": statement_timeout}
+        other = copy(self)
+        other.options = replace(
+            self.options, **{name: value for name, value in told.items() if value is not None}
+        )
+        return other
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

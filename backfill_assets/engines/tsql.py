@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Generator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -83,6 +84,17 @@ class TSqlEngine:
     def address(self) -> str:
         """Host and port."""
         return f"{self.target.host},{self.target.port}"
+
+    def limited(
+        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
+    ) -> TSqlEngine:
+        """Return the same database with other limits, in seconds; None keeps the one that it has."""
+        told = {"lock_wait": lock_wait, "statement_timeout": statement_timeout}
+        other = copy(self)
+        other.target = replace(
+            self.target, **{name: value for name, value in told.items() if value is not None}
+        )
+        return other
 
     @contextlib.contextmanager
     def session(

@@ -30,8 +30,8 @@ from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Run
 
 ONE_DOOR = (
-    "Backfills use the warehouse target of the live lane, since no other is set: give the IO manager a lane_url, or"
-    " set BACKFILL_LANE_WAREHOUSE_URL, to keep them apart."
+    "Backfills use the warehouse target of the live lane, since no other is set: give the IO manager a lane_url (a"
+    " lane_warehouse, where it has that field), or set BACKFILL_LANE_WAREHOUSE_URL, to keep them apart."
 )
 
 

@@ -47,6 +47,11 @@ class SnowflakeDeleteInsertIOManager(DeleteInsertIOManager):
         description="lock_wait, statement_timeout, stage_schema, warehouse_size and bulk_load, as in a URL.",
     )
 
+    @property
+    def has_lane(self) -> bool:
+        """Whether runs of the backfill lane have a warehouse or a role of their own."""
+        return bool(self.lane_warehouse or self.lane_role)
+
     def _engine(self, lane: Lane) -> Engine:
         from dagster_snowflake import SnowflakeResource
 

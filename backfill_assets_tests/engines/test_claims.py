@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.engines import Claim
+from backfill_assets.engines import Claim, open_engine
 from backfill_assets.engines.postgres import SPELLING
 from backfill_assets.engines.postgres_claims import claiming
 from backfill_assets.errors import SliceBusy, StaleSource, WarehouseBusy
@@ -45,6 +45,29 @@ def refusal(warehouse: Warehouse, window: Any, table: Table = SALES, data: Any =
         impatient.write(table, window, data or rows(), run_id="second")
     assert busy.value.retry
     return str(busy.value)
+
+
+def test_an_engine_with_other_limits_is_the_same_warehouse_and_gives_up_when_they_say(
+    warehouse: Warehouse,
+) -> None:
+    engine = open_engine(warehouse.url)
+    hurried = engine.limited(lock_wait=0.2)
+    assert (hurried.place, hurried.address, hurried.shown) == (
+        engine.place,
+        engine.address,
+        engine.shown,
+    )
+
+    def second() -> None:
+        with (
+            pytest.raises((SliceBusy, WarehouseBusy), match=r"0\.2 s"),
+            hurried.session(who="run second") as session,
+        ):
+            warehouse.write(SALES, "2026-05-12", rows(), session=session)
+
+    while_writing(warehouse, "2026-05-12", second)
+    assert warehouse.count("mart.fct_sales") == 50
+    warehouse.write(SALES, "2026-05-12", rows())  # the first one waits as it always did
 
 
 def started_and_waiting(warehouse: Warehouse, writer: threading.Thread) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,8 @@ def test_the_script_of_the_page_lets_both_lanes_write_slices_and_nothing_else(
     for name in ("_SECOND_SECONDS", "_LIMIT_SECONDS"):
         monkeypatch.setattr(examine, name, 0.1)
     live, backfill = lanes
-    urls = {"live": live.url, "backfill": backfill.url}
-    found = examined(urls, [SALES], AuditTable())
+    doors = {"live": partial(open_engine, live.url), "backfill": partial(open_engine, backfill.url)}
+    found = examined(doors, [SALES], AuditTable())
     assert [point.line for point in failed(found)] == []
     postgres.execute("CREATE TABLE analytics.made_later (day date, id bigint)")
     for number, lane in enumerate(lanes):

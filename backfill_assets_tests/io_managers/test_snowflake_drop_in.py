@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import dagster as dg
 import pandas as pd
 import pytest
+from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.snowflake import SnowflakeDeleteInsertIOManager
+from backfill_assets.operations.doctor.job import DoctorConfig, points_of
+from backfill_assets.operations.parts import backfill_operations
+from backfill_assets.settings import settings
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
 
 FIELDS = {
@@ -60,3 +67,73 @@ def test_times_stored_as_text_are_refused_in_a_sentence() -> None:
     manager = SnowflakeDeleteInsertIOManager(**FIELDS, store_timestamps_as_strings=True)
     with pytest.raises(DeclarationError, match="declare columns that hold text as iso_text"):
         manager.engine_of("live")
+
+
+@pytest.fixture
+def instance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dg.DagsterInstance]:
+    monkeypatch.setenv("BACKFILL_REPORTS", str(tmp_path))
+    settings.cache_clear()
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+    settings.cache_clear()
+
+
+def location(manager: SnowflakeDeleteInsertIOManager) -> dg.RepositoryDefinition:
+    defs = dg.Definitions(assets=[sales], resources={"io_manager": manager})
+    return dg.Definitions.merge(defs, backfill_operations()).get_repository_def()
+
+
+def test_the_doctor_looks_through_both_doors_and_leaves_nothing_but_claims_of_tables(
+    ours: SnowflakeWarehouse,
+) -> None:
+    manager = SnowflakeDeleteInsertIOManager(**FIELDS, schema="mart", lane_role="BACKFILLER")
+    resources = {"io_manager": manager}
+    assert dg.materialize([sales], resources=resources, partition_key="2026-05-03").success
+    before = ours.rows("SELECT count(*) FROM information_schema.tables")
+    points = points_of(location(manager), manager, "io_manager", DoctorConfig())
+    verdicts = {f"{point.lane}: {point.what}": point.verdict for point in points}
+    for lane in ("live", "backfill"):
+        for what in ("connection", "claims", "DELETE on mart.sales", "transactions"):
+            assert verdicts[f"{lane}: {what}"] == "ok", points
+    assert verdicts["live and backfill: one warehouse"] == "ok"
+    assert ours.rows("SELECT count(*) FROM information_schema.tables") == before
+
+
+def test_the_report_of_a_backfill_is_written_by_its_sensor(
+    ours: SnowflakeWarehouse, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    manager = SnowflakeDeleteInsertIOManager(**FIELDS, schema="mart")
+    repository, name = location(manager), uuid.uuid4().hex[:8]
+    instance.add_backfill(
+        PartitionBackfill.from_asset_partitions(
+            backfill_id=name,
+            asset_graph=repository.asset_graph,
+            partition_names=["2026-05-03"],
+            asset_selection=[sales.key],
+            backfill_timestamp=time.time(),
+            tags={},
+            dynamic_partitions_store=instance,
+            all_partitions=False,
+            title=None,
+            description=None,
+            run_config=None,
+        )
+    )
+    dg.materialize(
+        [sales],
+        partition_key="2026-05-03",
+        instance=instance,
+        resources={"io_manager": manager},
+        tags={"dagster/backfill": name},
+    )
+    found = instance.get_backfill(name)
+    assert found is not None
+    instance.update_backfill(
+        found.with_status(BulkActionStatus.COMPLETED_SUCCESS).with_end_timestamp(time.time())
+    )
+    context = dg.build_sensor_context(
+        instance=instance, repository_def=repository, resources={"io_manager": manager}
+    )
+    said = repository.get_sensor_def("backfill_reports").evaluate_tick(context).skip_message
+    assert str(said).startswith(f"Backfill {name}: The one partition is done."), said
+    assert "| 2026-05-03 |" in (tmp_path / f"{name}.md").read_text()

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,14 @@ import dagster as dg
 import pytest
 from dagster._core.definitions.reconstruct import ReconstructableRepository
 
-from backfill_assets.engines import Claim
+from backfill_assets.engines import Claim, open_engine
 from backfill_assets.engines.duckdb import DuckDBSession
 from backfill_assets.engines.postgres import PostgresSession
 from backfill_assets.expectations import Source
 from backfill_assets.io_managers import DeleteInsertIOManager, Select
 from backfill_assets.operations.doctor import examine
 from backfill_assets.operations.doctor.__main__ import main
-from backfill_assets.operations.doctor.examine import examined, with_option
+from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.operations.doctor.points import Point, failed
 from backfill_assets.operations.parts import backfill_operations
 from backfill_assets.table import SliceColumn, Table
@@ -58,8 +59,9 @@ defs = dg.Definitions.merge(
 def looked(
     live: Warehouse, backfill: Warehouse | None = None, *, ddl: bool = False, table: Table = T
 ) -> list[Point]:
-    urls = {"live": live.url} | ({"backfill": backfill.url} if backfill else {})
-    return examined(urls, [table], AuditTable(), ddl=ddl)
+    lanes = {"live": live} | ({"backfill": backfill} if backfill else {})
+    doors = {lane: partial(open_engine, warehouse.url) for lane, warehouse in lanes.items()}
+    return examined(doors, [table], AuditTable(), ddl=ddl)
 
 
 def wrong(found: list[Point]) -> list[str]:
@@ -384,13 +386,6 @@ def test_a_table_that_is_being_written_is_a_note_and_waited_for_only_so_long(
     assert wrong(found) == []
     (note, _) = [point for point in found if point.verdict == "note"]
     assert (note.what, note.do) == ("DELETE on mart.t", "Ask again later")
-
-
-def test_an_option_of_a_url_is_replaced_and_others_stay() -> None:
-    assert with_option("duckdb:///w?a=1&lock_wait=600&b=2", "lock_wait", "1").endswith(
-        "w?a=1&b=2&lock_wait=1"
-    )
-    assert with_option("duckdb:///w", "lock_wait", "1") == "duckdb:///w?lock_wait=1"
 
 
 # the job and the command

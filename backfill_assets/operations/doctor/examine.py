@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 
-from backfill_assets.engines import Claim, Engine, Session, open_engine
+from backfill_assets.engines import Claim, Engine, Session
 from backfill_assets.engines.doors import must_be_one_inside
-from backfill_assets.engines.sql import instant
+from backfill_assets.engines.sql import instant, qualified
 from backfill_assets.errors import (
     BackfillError,
     LimitReached,
@@ -33,39 +33,50 @@ _NOON = datetime(2026, 7, 1, 12, tzinfo=timezone.utc)
 
 
 def examined(
-    urls: dict[str, str], tables: Sequence[Table], audit: AuditTable, *, ddl: bool = False
+    lanes: Mapping[str, Callable[[], Engine]],
+    tables: Sequence[Table],
+    audit: AuditTable,
+    *,
+    ddl: bool = False,
 ) -> list[Point]:
-    """Return the points of every lane of `urls`; nothing is left behind, and no row changes."""
+    """Return the points of every lane, by the door that it has; no row changes.
+
+    Nothing is left behind but what the first load of a table makes for its claims.
+    """
     found: list[Point] = []
-    for lane, url in urls.items():
+    for lane, door in lanes.items():
         points = Points(lane)
-        _examine(points, url, tables, audit, ddl)
+        _examine(points, door, tables, audit, ddl)
         found += points.found
-    if len(urls) > 1:
-        points = Points(" and ".join(urls))
+    if len(lanes) > 1:
+        points = Points(" and ".join(lanes))
         with points.tried("one warehouse", "both lanes lead to it"):
-            live, lane = (open_engine(url) for url in urls.values())
+            live, lane = (door() for door in lanes.values())
             must_be_one_inside(live, lane)
         found += points.found
     return found
 
 
 def _examine(
-    points: Points, url: str, tables: Sequence[Table], audit: AuditTable, ddl: bool
+    points: Points,
+    door: Callable[[], Engine],
+    tables: Sequence[Table],
+    audit: AuditTable,
+    ddl: bool,
 ) -> None:
     connected = False
     try:
-        engine = open_engine(with_option(url, "lock_wait", str(PATIENCE_SECONDS)))
+        engine = door().limited(lock_wait=PATIENCE_SECONDS)
         if not ddl and not _is_there(engine):
             points.note(
                 "connection",
-                f"{open_engine(url).shown} is not there, and the first load makes it",
+                f"{engine.shown} is not there, and the first load makes it",
                 "Ask with ddl to have it made and looked at",
             )
             return
         with engine.session(who="doctor") as session:
             connected = True
-            points.ok("connection", f"{open_engine(url).shown}, database {session.database}")
+            points.ok("connection", f"{engine.shown}, database {session.database}")
             rights = Rights(session, points, _role(session, points))
             _clock(session, points)
             _zone(session, points)
@@ -76,8 +87,8 @@ def _examine(
                 rights.of(table, ("SELECT", "DELETE", "INSERT"), ddl=ddl)
                 rights.of_source(table)
             _transactions(session, points)
-            _claims(session, points, url)
-        _limits(points, url)
+            _claims(session, points, engine, tables)
+        _limits(points, door())
     except BackfillError as error:
         points.fails("session" if connected else "connection", error.why, error.do)
 
@@ -89,13 +100,6 @@ def _is_there(engine: Engine) -> bool:
             return True
     except MissingTable:
         return False
-
-
-def with_option(url: str, name: str, value: str) -> str:
-    """Return a warehouse URL with one option of its query set anew."""
-    head, _, query = url.partition("?")
-    others = [pair for pair in query.split("&") if pair and pair.partition("=")[0] != name]
-    return f"{head}?{'&'.join([*others, f'{name}={value}'])}"
 
 
 def _role(session: Session, points: Points) -> str | None:
@@ -171,32 +175,56 @@ def _transactions(session: Session, points: Points) -> None:
         points.fails(what, "a write survived its ROLLBACK", "Do not write slices here")
 
 
-def _claims(session: Session, points: Points, url: str) -> None:
+def _claims(session: Session, points: Points, engine: Engine, tables: Sequence[Table]) -> None:
     """Claim what no run claims: a second session must find it taken."""
-    engine = open_engine(with_option(url, "lock_wait", str(_SECOND_SECONDS)))
-    claim = Claim("backfill_doctor", (DAY,), "the doctor's claim", "doctor")
-    what, began = "claims", time.monotonic()
-    with undone(session):
+    what = "claims"
+    # where a claim needs a table of its own, none is made for a name that nobody will ever claim
+    relation = _one_of(session, tables) if session.spelling.claims_are_rows else "backfill_doctor"
+    if relation is None:
+        points.note(
+            what,
+            "they were not tried, since no table is there yet",
+            "Ask again after the first load",
+        )
+        return
+    claim = Claim(relation, (DAY,), "the doctor's claim", "doctor")
+    waited: float | None = None
+    with points.tried(what, "a second writer finds the first one's taken"), undone(session):
         session.claim(claim)
-        try:
-            with engine.session(who="a second doctor") as second, undone(second):
-                second.claim(claim)
-        except BackfillError as error:
-            if error.then != "wait":
-                points.fails(what, error.why, error.do)
-                return
-            points.ok(what, "a second writer finds the first one's taken")
-            waited = time.monotonic() - began
-            points.ok(
-                "lock_wait", f"a writer gives up waiting ({waited:.1f} s at {_SECOND_SECONDS} s)"
-            )
-        else:
-            points.fails(what, "two sessions claimed one slice at once", "Do not write slices here")
+        waited = _refused_after(engine.limited(lock_wait=_SECOND_SECONDS), claim)
+    if waited is not None:
+        points.ok("lock_wait", f"a writer gives up waiting ({waited:.1f} s at {_SECOND_SECONDS} s)")
 
 
-def _limits(points: Points, url: str) -> None:
+def _refused_after(engine: Engine, claim: Claim) -> float:
+    """Return the seconds after which a second writer was told that somebody has what it claims."""
+    began = time.monotonic()
+    try:
+        with engine.session(who="a second doctor") as second, undone(second):
+            second.claim(claim)
+    except BackfillError as error:
+        if error.then != "wait":
+            raise
+        return time.monotonic() - began
+    raise WriteFailed(
+        "a slice can have two writers",
+        "two sessions claimed one slice at once",
+        "Do not write slices here",
+    )
+
+
+def _one_of(session: Session, tables: Sequence[Table]) -> str | None:
+    """Return the SQL name of a table that is there."""
+    for table in tables:
+        relation = qualified(session.spelling, table)
+        with contextlib.suppress(BackfillError):
+            if session.columns_of(relation) is not None:
+                return relation
+    return None
+
+
+def _limits(points: Points, engine: Engine) -> None:
     """Let the warehouse itself say its limits, and run into one on purpose."""
-    engine = open_engine(url)
     spelling = engine.spelling
     if spelling.limits is not None:
         with engine.session(who="doctor", read_only=True) as session:
@@ -206,7 +234,7 @@ def _limits(points: Points, url: str) -> None:
     if spelling.slow is None:
         points.note(what, "it was not tried: this engine knows no statement that is slow for sure")
         return
-    hurried = open_engine(with_option(url, what, str(_LIMIT_SECONDS)))
+    hurried = engine.limited(statement_timeout=_LIMIT_SECONDS)
     try:
         with hurried.session(who="doctor", read_only=True) as session:
             session.fetch(spelling.slow)

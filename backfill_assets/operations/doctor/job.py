@@ -1,6 +1,7 @@
 """The job `doctor`: what would fail in this warehouse, through each lane's door, and the statement that mends it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import dagster as dg
@@ -15,6 +16,7 @@ from backfill_assets.operations.doctor.points import Point, Points, failed, tabl
 from backfill_assets.operations.location import asset_named
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable
+from backfill_assets.writing.run import Lane
 
 
 class DoctorConfig(dg.Config):
@@ -82,11 +84,14 @@ def points_of(
     for name in config.tables or [None]:
         with names.tried(f"table {name}", "found"):
             tables += _tables(repository, manager, io_manager_key, name)
-    urls = {"live": manager.url} | ({"backfill": manager.lane_url} if manager.lane_url else {})
+    lanes: list[Lane] = ["live", "backfill"] if manager.has_lane else ["live"]
     found = examined(
-        urls, list(dict.fromkeys(tables)), AuditTable(schema=manager.audit_schema), ddl=config.ddl
+        {lane: partial(manager.engine_of, lane) for lane in lanes},
+        list(dict.fromkeys(tables)),
+        AuditTable(schema=manager.audit_schema),
+        ddl=config.ddl,
     )
-    if not manager.lane_url:
+    if not manager.has_lane:
         lane = Points("backfill")
         lane.note("connection", "backfills use the live lane's, since no other is set")
         found += lane.found

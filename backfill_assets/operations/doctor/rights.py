@@ -45,7 +45,10 @@ class Rights:
         self._session, self._points, self._role = session, points, role
 
     def of(self, table: Table, rights: tuple[str, ...], *, ddl: bool, whose: str = "") -> None:
-        """Try `rights` (SELECT, DELETE, INSERT) on a table; where it is not there, making it if `ddl`."""
+        """Try `rights` (SELECT, DELETE, INSERT) on a table; where it is not there, making it if `ddl`.
+
+        A table that is somebody's (`whose`) and holds no slices is not claimed, as nobody ever claims it.
+        """
         spelling, name = self._session.spelling, whose + table.qualified
         relation = qualified(spelling, table)
         try:
@@ -63,7 +66,7 @@ class Rights:
                 "granted",
                 lambda error, right=right: self._grant("rows", table, right, error),
             ):
-                self._try(right, table, relation, columns)
+                self._try(right, table, relation, columns, claimed=not whose)
 
     def of_source(self, table: Table) -> None:
         """Try to read what a table is declared to be made from."""
@@ -85,14 +88,17 @@ class Rights:
         except MissingTable as error:
             self._points.note(what, error.why, "Load the source before the table")
 
-    def _try(self, right: str, table: Table, relation: str, columns: dict[str, str]) -> None:
+    def _try(
+        self, right: str, table: Table, relation: str, columns: dict[str, str], *, claimed: bool
+    ) -> None:
         session = self._session
         if right == "SELECT":
             session.fetch(f"SELECT * FROM {relation} WHERE 1 = 0")
             return
         with undone(session):
             # what a claim refuses (a view, rows that are hidden from the role) would fail there
-            session.claim(Claim(relation, (DAY,), table.qualified, "doctor"))
+            if claimed:
+                session.claim(Claim(relation, (DAY,), table.qualified, "doctor"))
             if right == "DELETE":
                 session.execute(f"DELETE FROM {relation} WHERE 1 = 0")
             else:

@@ -12,7 +12,6 @@ from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES
 from dagster._core.storage.dagster_run import NOT_FINISHED_STATUSES
 
 from backfill_assets.controls.lanes import BACKFILL
-from backfill_assets.engines import open_engine
 from backfill_assets.errors import without_secrets
 from backfill_assets.operations.reports.gathering import Reader
 from backfill_assets.operations.reports.publishing import publish
@@ -22,7 +21,7 @@ _DAY = 86_400
 _TRIES = 8
 # the daemon gives up on a tick after a minute, and would then forget what was done in it
 _TICK_SECONDS = 20
-_PATIENCE = "lock_wait=10&statement_timeout=20"
+_PATIENCE = {"lock_wait": 10.0, "statement_timeout": 20.0}
 
 
 def report_sensor(io_manager_key: str = "io_manager") -> dg.SensorDefinition:
@@ -38,8 +37,7 @@ def report_sensor(io_manager_key: str = "io_manager") -> dg.SensorDefinition:
     def backfill_reports(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         """Write what is due, and say what could not be written; it is tried again later, and nothing waits for it."""
         manager: Any = getattr(context.resources, io_manager_key)
-        url = manager.lane_url or manager.url
-        engine = open_engine(f"{url}{'&' if '?' in url else '?'}{_PATIENCE}")
+        engine = manager.engine_of("backfill").limited(**_PATIENCE)
         reader = Reader(context.instance, context.repository_def, manager, io_manager_key, engine)
         waiting = Waiting.of(context.cursor)
         told = list(waiting.work(reader, time.time()))
