@@ -57,7 +57,8 @@ _UNFIT: Rule = (
 _BILLED: Rule = (
     LimitReached,
     f"a statement would have read more bytes than it may{AS_IT_WAS}",
-    "Raise maximum_bytes_billed in the warehouse URL, or let the query read less (a filter on the partition column)",
+    "Raise maximum_bytes_billed in the warehouse URL or the backfill's budget/cost, or let the query read less (a filter"
+    " on the partition column)",
 )
 _UNFILTERED: Rule = (
     WriteFailed,

@@ -9,6 +9,7 @@ import contextlib
 import random
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -181,6 +182,11 @@ class BigQuerySession(Transactions):
         with contextlib.suppress(MissingTable):  # the dataset of a first load is made later
             self._make_claimable(parts)
         self._billed_before = self._open_jobs.billed
+
+    def may_cost(self, most: float | None) -> None:
+        jobs, own = self._open_jobs, self._engine.limits
+        caps = [cap for cap in (own.billed, most) if cap is not None]
+        jobs.limits = replace(own, billed=int(min(caps)) if caps else None)
 
     def cost(self, seconds: float) -> float | None:
         """Return the bytes that were billed for jobs since `prepare`."""

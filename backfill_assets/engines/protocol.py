@@ -194,6 +194,10 @@ class Session(Protocol):
         """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
         ...
 
+    def may_cost(self, most: float | None) -> None:
+        """Let no single statement cost more than `most`, in the engine's unit, where it can cap that; None lifts it."""
+        ...
+
     def cost(self, seconds: float) -> float | None:
         """Return what `seconds` of work cost, in the engine's unit; None where it cannot tell."""
         ...

@@ -154,6 +154,33 @@ def test_every_query_has_the_limits_of_the_url(loaded: Warehouse) -> None:
             assert config["query"]["defaultDataset"]["datasetId"] == "public"
 
 
+def test_no_query_may_be_billed_more_than_what_a_budget_has_left_or_the_url_allows(
+    loaded: Warehouse,
+) -> None:
+    with loaded.session(maximum_bytes_billed=10**9) as session:
+        jobs = Jobs(session)
+        for left in (5e8, 5e9, None):
+            session.may_cost(left)
+            loaded.write(SALES, "2026-05-12", ROWS, session=session)
+            billed = {
+                config["query"]["maximumBytesBilled"] for sql, config in jobs.sent if sql != "LOAD"
+            }
+            assert billed == {str(int(min(left or 1e9, 1e9)))}
+            jobs.sent.clear()
+
+
+def test_a_source_that_asks_for_a_filter_gets_one_also_where_only_its_columns_are_asked(
+    loaded: Warehouse,
+) -> None:
+    with loaded.session() as session:
+        jobs = Jobs(session)
+        day = Select("SELECT day, id FROM mart.fct_sales", on="day")
+        loaded.write(SALES, "2026-05-12", day, session=session)
+    readers = [sql for sql, _ in jobs.sent if "FROM mart.fct_sales" in sql]
+    assert len(readers) == 2
+    assert all("WHERE" in sql and "`day`" in sql.split("WHERE")[1] for sql in readers), readers
+
+
 def test_no_job_of_a_transaction_is_run_again_by_the_client(loaded: Warehouse) -> None:
     retries: list[Any] = []
     with loaded.session() as session:
