@@ -67,7 +67,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask a test that takes a `warehouse` of each engine in turn, or of those that its mark `only` names."""
     if "warehouse" not in metafunc.fixturenames:
         return
-    asked = CONTRACT if ".engines." in metafunc.module.__name__ else ENGINES
+    rooms = (".engines.", ".checks.")
+    asked = CONTRACT if any(room in metafunc.module.__name__ for room in rooms) else ENGINES
     for mark in metafunc.definition.iter_markers("only"):
         asked = tuple(name for name in asked if name in mark.args)
     metafunc.parametrize("warehouse", asked, indirect=True)

@@ -220,6 +220,15 @@ class Estimating(Protocol):
         ...
 
 
+@runtime_checkable
+class Attributing(Protocol):
+    """A session whose warehouse tells afterwards what a backfill's statements cost."""
+
+    def attributed(self, backfill: str) -> float | None:
+        """Return that cost in the engine's unit; None where it is not told, or not yet."""
+        ...
+
+
 class Engine(Protocol):
     """A warehouse by URL. Making one connects to nothing and imports no driver."""
 

@@ -31,7 +31,7 @@ from backfill_assets.engines.snowflake_claims import (
     note,
     resolved,
 )
-from backfill_assets.engines.snowflake_cost import estimated
+from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import is_lock, lost_race, told, unreachable
 from backfill_assets.engines.snowflake_types import (
     sql_type,
@@ -509,6 +509,10 @@ class SnowflakeSession(Transactions):
 
     def cost(self, seconds: float) -> float | None:
         return estimated(self._options.warehouse_size, seconds)
+
+    def attributed(self, backfill: str) -> float | None:
+        """Return the credits that the account attributes to a backfill, hours later."""
+        return attributed(self, backfill)
 
     def clock(self) -> datetime:
         return self.fetch("SELECT SYSDATE()")[0][0].replace(tzinfo=timezone.utc)
