@@ -597,6 +597,12 @@ class Counting:
         return found
 
 
+@pytest.mark.only(
+    "duckdb",
+    "postgres",
+    "snowflake",
+    why="the emulator takes ten seconds and more for a statement of 400 parts",
+)
 def test_ten_years_take_as_many_statements_for_each_400_days_as_one_day(loaded: Warehouse) -> None:
     table = replace(
         SALES,
