@@ -181,6 +181,10 @@ def family(kind: str, spelling: Spelling) -> str:
         return "date"
     if parsed.this in exp.DataType.TEMPORAL_TYPES and parsed.this not in (T.TIME, T.TIMETZ):
         return "timestamp"
+    if (
+        parsed.this == T.BIT
+    ):  # a truth to one engine, a row of bits to others, and to none of them a number
+        return "bit"
     if spelling.scale_0_is_whole and _is_whole(parsed):
         return "integer"
     for name, types in (
