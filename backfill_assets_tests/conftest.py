@@ -12,11 +12,12 @@ import pytest
 from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
+from backfill_assets_tests.tsql_warehouse import TSqlWarehouse
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "snowflake", "bigquery")
+CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -111,3 +112,21 @@ def bigquery_server() -> Iterator[str]:
 def bigquery(bigquery_server: str, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """An empty BigQuery project with the one dataset that tables are in whose names give none."""
     return BigQueryWarehouse.fresh(bigquery_server, monkeypatch)
+
+
+@pytest.fixture
+def sqlserver(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty database of a SQL Server that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("sqlserver", monkeypatch)
+
+
+@pytest.fixture
+def synapse(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty dedicated pool that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("synapse", monkeypatch)
+
+
+@pytest.fixture
+def fabric(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty Warehouse of Fabric that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("fabric", monkeypatch)
