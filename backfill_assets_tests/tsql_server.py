@@ -64,6 +64,7 @@ CONFLICT: Fault = (
 )  # fmt: skip
 DDL_INSIDE: Fault = ("42000", 226, "{} statement not allowed within multi-statement transaction.")
 ABORTED: Fault = ("25000", 111233, "The current transaction has aborted, and any pending changes have been rolled back.{}")  # fmt: skip
+LOST: Fault = ("08S01", 0, "TCP Provider: Error code 0x68")
 TIME_IS_UP: Fault = ("HYT00", 0, "Query timeout expired{}")
 NOT_HERE: Fault = ("42000", 15871, "'{}' is not supported in this edition.")
 
@@ -144,6 +145,9 @@ class Server:
         self.failing: dict[str, Fault | Callable[[], None]] = {}
         self.numbers = itertools.count(51)
         self.rights_to_see_state = True
+        # the number of the statement that a connection is lost at, and whether the server has done it by then
+        self.lost_at: tuple[int, bool] | None = None
+        self.reads_committed_snapshot = True
         SERVERS[host] = self
 
     @property
@@ -180,7 +184,7 @@ class Connection:
         self.lock_wait = 600.0
         self.name = ""
         self.trancount, self.aborted, self.last_error = 0, False, 0
-        self._inside = False
+        self._inside, self._is_lost = False, False
         self._duck: Any = server.root.cursor()
         self._duck.execute(f"USE \"{server.database}\".dbo; SET TimeZone = 'UTC'")
 
@@ -205,7 +209,20 @@ class Connection:
 
     def run(self, sql: str) -> Answer:
         """Run one batch as the server does: an error undoes the whole transaction."""
+        if self._is_lost:
+            raise driver_error(LOST)
         self.server.sent.append(sql)
+        number, done = self.server.lost_at or (0, False)
+        if len(self.server.sent) == number:
+            if done:
+                self._ran(sql)
+            self._is_lost = True
+            with contextlib.suppress(Refused):
+                self.end(commit=False)
+            raise driver_error(LOST)
+        return self._ran(sql)
+
+    def _ran(self, sql: str) -> Answer:
         if sql == "SELECT @@ERROR":
             if self.aborted:
                 raise driver_error(ABORTED)
@@ -292,7 +309,7 @@ class Connection:
         kind = self.server.kind
         lacking = {
             "sqlserver": (r"\bDISTRIBUTION\b",),
-            "synapse": (r"sp_getapplock", r"CONTEXT_INFO", r"LOCK_TIMEOUT", r"ISOLATION LEVEL", r"DROP TABLE IF EXISTS", r"SELECT \* INTO", r"CREATE INDEX"),
+            "synapse": (r"VALUES \(.*CAST\(", r"sp_getapplock", r"CONTEXT_INFO", r"LOCK_TIMEOUT", r"ISOLATION LEVEL", r"DROP TABLE IF EXISTS", r"SELECT \* INTO", r"CREATE INDEX"),
             "fabric": (r"sp_getapplock", r"CONTEXT_INFO", r"LOCK_TIMEOUT", r"ISOLATION LEVEL", r"XACT_ABORT", r"\bDISTRIBUTION\b", r"CREATE INDEX"),
         }[kind]  # fmt: skip
         unquoted = re.sub(_TEXT, "''", sql)
@@ -509,7 +526,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[..., Answer]], ...] = (
     (re.compile(r"SELECT USER_NAME\(\)$"), lambda _: Answer([("loader",)])),
     (re.compile(r"SELECT @@SERVERNAME, DB_NAME\(\)$"), lambda at: Answer([("server", at.server.database)])),
     (re.compile(r"SELECT CONCAT\(@@LOCK_TIMEOUT, ' ms'\), 'kept by the driver'$"), lambda at: Answer([(f"{at.lock_wait * 1000:.0f} ms", "kept by the driver")])),
-    (re.compile(r"SELECT CASE WHEN is_read_committed_snapshot_on"), lambda _: Answer([(1,)])),
+    (re.compile(r"SELECT CASE WHEN is_read_committed_snapshot_on"), lambda at: Answer([(int(not at.server.reads_committed_snapshot),)])),
 )  # fmt: skip
 
 

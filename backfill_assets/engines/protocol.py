@@ -50,6 +50,7 @@ class Spelling:
     `create_schema`, `create_table`, `add_column`: what makes them where they are not; beside the quoted `{name}` and
     `{table}` stand their text literals `{name_text}` and `{table_text}`.
     `one_value`: how a query of one column is named `{name}` behind FROM.
+    `one_row`: the row `{values}` of an INSERT.
     `sum`: the sum of `{column}`, wide enough for all of a table.
     `group_by_place`: whether GROUP BY takes the numbers of columns.
     `nested_ctes`: whether a WITH may stand inside parentheses.
@@ -118,6 +119,7 @@ class Spelling:
     create_table: str = "CREATE TABLE IF NOT EXISTS {name} ({columns})"
     add_column: str = "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {type}"
     one_value: str = "AS {name}"
+    one_row: str = "VALUES ({values})"
     sum: str = "sum({column})"
     group_by_place: bool = True
     nested_ctes: bool = True

@@ -22,6 +22,7 @@ from backfill_assets.engines.sql import create_schema, quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.tsql_errors import is_twin, told, unreachable
 from backfill_assets.engines.tsql_types import (
+    clocks_in_utc,
     column_types,
     in_utc,
     spelled_type,
@@ -131,6 +132,7 @@ class TSqlSession(Transactions):
         self._who, self._read_only, self._report = who, read_only, report
         self._connection: Any = None
         self._stages: set[str] = set()
+        self._has_swept = False
         self._claim_tables: set[str] = set()
 
     def open(self) -> None:
@@ -254,6 +256,8 @@ class TSqlSession(Transactions):
     def stage_arrow(self, name: str, data: pa.Table) -> str:
         relation = self._new_stage(name)
         columns = stage_columns(self.spelling, data)
+        if self.spelling.instants_are_utc:
+            data = clocks_in_utc(data)
         self.execute(f"CREATE TABLE {relation} ({columns}){self._traits.table_options}")
         if data.num_rows:
             copy = self._copy if self._engine.target.bulk_load == "copy" else self._insert
@@ -291,9 +295,10 @@ class TSqlSession(Transactions):
         return relation
 
     def _new_stage(self, name: str) -> str:
-        if not self._stages:
+        if not self._has_swept:
             self.define(create_schema(self.spelling, claims.STAGES))
             self._sweep()
+            self._has_swept = True
         self._stages.add(name)
         return self._stage(name)
 

@@ -104,6 +104,7 @@ def spelling(
         create_table=f"IF OBJECT_ID({{name_text}}) IS NULL CREATE TABLE {{name}} ({{columns}}){table_options}",
         add_column="IF COL_LENGTH({table_text}, {name_text}) IS NULL ALTER TABLE {table} ADD {name} {type} NULL",
         one_value="AS {name} (value)",
+        one_row="SELECT {values}",  # behind VALUES a dedicated pool takes no CAST, and so no instant
         # a sum of int is an int, and would overflow; of all wider types it stays what it is
         sum="sum(CASE WHEN 1 = 0 THEN CAST(0 AS bigint) ELSE {column} END)",
         epoch_seconds="DATEDIFF_BIG(second, CAST('1970-01-01T00:00:00+00:00' AS datetimeoffset(0)), {column})",
