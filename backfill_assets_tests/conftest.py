@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,12 +13,18 @@ import pytest
 from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
-from backfill_assets_tests.tsql_warehouse import TSqlWarehouse
+from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehouse
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
 CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver")
+# real servers, of those only whose URL is given: docs/engines/sqlserver.md
+LIVE = {
+    f"live_{kind}": os.environ[name]
+    for kind in ("sqlserver", "synapse", "fabric")
+    if os.environ.get(name := f"BACKFILL_TEST_{kind.upper()}_URL")
+}
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -68,7 +75,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask a test that takes a `warehouse` of each engine in turn, or of those that its mark `only` names."""
     if "warehouse" not in metafunc.fixturenames:
         return
-    asked = CONTRACT if ".engines." in metafunc.module.__name__ else ENGINES
+    asked = (*CONTRACT, *LIVE) if ".engines." in metafunc.module.__name__ else ENGINES
     for mark in metafunc.definition.iter_markers("only"):
         asked = tuple(name for name in asked if name in mark.args)
     metafunc.parametrize("warehouse", asked, indirect=True)
@@ -130,3 +137,29 @@ def synapse(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
 def fabric(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """An empty Warehouse of Fabric that DuckDB plays in this process."""
     return TSqlWarehouse.fresh("fabric", monkeypatch)
+
+
+def _live(kind: str) -> Iterator[Warehouse]:
+    found = LiveTSqlWarehouse.at(LIVE[kind])
+    try:
+        yield found
+    finally:
+        found.empty()
+
+
+@pytest.fixture
+def live_sqlserver() -> Iterator[Warehouse]:
+    """An empty database of a real SQL Server."""
+    yield from _live("live_sqlserver")
+
+
+@pytest.fixture
+def live_synapse() -> Iterator[Warehouse]:
+    """An empty dedicated pool of a real workspace."""
+    yield from _live("live_synapse")
+
+
+@pytest.fixture
+def live_fabric() -> Iterator[Warehouse]:
+    """An empty Warehouse of a real workspace."""
+    yield from _live("live_fabric")

@@ -320,7 +320,7 @@ class Connection:
         if (
             kind == "fabric"
             and is_table
-            and re.search(r"nvarchar|datetimeoffset(?!\(6\)\))", unquoted)
+            and re.search(r"(?i)nvarchar|(?<!AS )datetimeoffset", unquoted)
         ):
             raise Refused(NOT_HERE, unquoted[:80])
 
@@ -475,6 +475,20 @@ class Connection:
     def _filled(self, _: str) -> Answer:
         return Answer([])
 
+    def _objects(self) -> Answer:
+        rows = self._duck.execute(
+            "SELECT schema_name, table_name, 'U ' FROM duckdb_tables() UNION ALL"
+            " SELECT schema_name, view_name, 'V ' FROM duckdb_views() WHERE NOT internal"
+        )
+        return Answer(rows.fetchall())
+
+    def _schemas(self) -> Answer:
+        rows = self._duck.execute(
+            "SELECT schema_name FROM duckdb_schemas() WHERE NOT internal"
+            f" AND database_name = {_literal(self.server.database)} AND schema_name <> 'dbo'"
+        )
+        return Answer(rows.fetchall())
+
     def _old_stages(self) -> Answer:
         return Answer([])
 
@@ -520,6 +534,9 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[..., Answer]], ...] = (
     (_COLUMNS, Connection._columns),
     (_FILLED, Connection._filled),
     (_OLD_STAGES, Connection._old_stages),
+    (re.compile(r"SELECT SCHEMA_NAME\(schema_id\), name, type FROM sys\.objects WHERE type IN"), Connection._objects),
+    (re.compile(r"SELECT name FROM sys\.schemas WHERE schema_id BETWEEN"), Connection._schemas),
+    (re.compile(r"SELECT count\(\*\) FROM sys\.dm_tran_locks"), lambda at: Answer([(at.server.locks.waiting,)])),
     (_APPLOCK, Connection._applock),
     (_HOLDER, Connection._holder),
     (re.compile(r"SELECT SYSUTCDATETIME\(\)$"), lambda _: Answer([(datetime.now(timezone.utc).replace(tzinfo=None),)])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import uuid
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from backfill_assets.engines import Session
+from backfill_assets.errors import BackfillError
 from backfill_assets_tests import tsql_server
 from backfill_assets_tests.tsql_server import SERVERS, Server
 from backfill_assets_tests.warehouses import Warehouse
@@ -79,6 +81,52 @@ class TSqlWarehouse(Warehouse):
             "SELECT schema_name, table_name FROM duckdb_tables() WHERE table_name LIKE 'backfill_stage%'"
         ).fetchall()
         return [".".join(map(str, stage)) for stage in found]
+
+
+@dataclass(frozen=True)
+class LiveTSqlWarehouse(TSqlWarehouse):
+    """A database of a real server, that holds nothing before a test and nothing after it."""
+
+    @classmethod
+    def at(cls, url: str) -> LiveTSqlWarehouse:
+        made = cls(url)
+        found = made._objects()
+        assert not found, f"the database of the tests has to be empty, and holds {found[:5]}"
+        return made
+
+    def empty(self) -> None:
+        """Drop every table, view and schema that the tests have made; nothing else was there."""
+        with self.session() as session:
+            for _ in range(2):  # a view may stand on another
+                for schema, name, kind in self._objects():
+                    word = "VIEW" if kind == "V " else "TABLE"
+                    with contextlib.suppress(BackfillError):
+                        session.execute(f"DROP {word} [{schema}].[{name.replace(']', ']]')}]")
+            for (schema,) in session.fetch(
+                "SELECT name FROM sys.schemas WHERE schema_id BETWEEN 5 AND 16383"
+            ):
+                with contextlib.suppress(BackfillError):
+                    session.execute(f"DROP SCHEMA [{schema.replace(']', ']]')}]")
+
+    def _objects(self) -> list[tuple[str, str, str]]:
+        with self.session(read_only=True) as session:
+            found = session.fetch(
+                "SELECT SCHEMA_NAME(schema_id), name, type FROM sys.objects"
+                " WHERE type IN ('U', 'V') AND is_ms_shipped = 0"
+            )
+        return [(str(schema), str(name), str(kind)) for schema, name, kind in found]
+
+    def somebody_waits(self) -> bool:
+        with self.session(read_only=True) as session:
+            waiting = "SELECT count(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'"
+            return session.fetch(waiting)[0][0] > 0
+
+    def leftovers(self) -> list[str]:
+        return [
+            f"{schema}.{name}"
+            for schema, name, _ in self._objects()
+            if name.startswith("backfill_stage")
+        ]
 
 
 @lru_cache(maxsize=512)

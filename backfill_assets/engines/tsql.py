@@ -329,13 +329,13 @@ class TSqlSession(Transactions):
 
     def prepare(self, claim: Claim) -> None:
         """Make the row that will be claimed: not every engine makes a table inside a transaction."""
-        relation = claims.claim_table(self.spelling, claim)
+        relation = claims.claim_table(self.spelling, claim, self.database)
         if self._traits.locks or relation in self._claim_tables:
             return
         if self.columns_of(relation) is None:
             statements = (
                 create_schema(self.spelling, claims.STAGES),
-                *claims.making_claim(self.spelling, claim),
+                *claims.making_claim(self.spelling, claim, relation),
             )
             try:
                 self.define(*statements)
@@ -396,7 +396,7 @@ class TSqlSession(Transactions):
         return " or ".join(dict.fromkeys(names)) or "another writer"
 
     def _rowed(self, claim: Claim) -> str | None:
-        relation = claims.claim_table(self.spelling, claim)
+        relation = claims.claim_table(self.spelling, claim, self.database)
         if relation not in self._claim_tables:
             # nothing was done in the transaction yet
             self.execute("ROLLBACK")
@@ -405,7 +405,7 @@ class TSqlSession(Transactions):
         began, connection = time.monotonic(), self._open_connection
         try:
             connection.timeout = max(1, round(self._engine.target.lock_wait))
-            touched = self.execute(claims.taking(self.spelling, claim))
+            touched = self.execute(claims.taking(self.spelling, claim, relation))
         except (SliceBusy, LimitReached):
             self._report(f"{claim.label} was claimed in vain for {time.monotonic() - began:.0f} s.")
             return "another writer"

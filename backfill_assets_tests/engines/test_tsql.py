@@ -45,7 +45,7 @@ from backfill_assets.window import UTC, Window
 from backfill_assets.writing import AuditTable, Select
 from backfill_assets_tests.interruptions import after_statement
 from backfill_assets_tests.tsql_server import DDL_INSIDE, LOST, NO_TRANSACTION, driver_error
-from backfill_assets_tests.tsql_warehouse import TSqlWarehouse
+from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehouse
 from backfill_assets_tests.warehouses import at, until
 
 KINDS = ("sqlserver", "synapse", "fabric")
@@ -448,6 +448,17 @@ def test_a_claim_table_that_lost_its_row_is_no_claim(
     assert notes(warehouse) == ["of 2", "of 2"]
 
 
+@pytest.mark.parametrize("kind", ["synapse", "fabric"])
+def test_a_table_has_one_claim_by_all_of_its_names(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    warehouse: TSqlWarehouse = request.getfixturevalue(kind)
+    for name in ("t", "dbo.t", "warehouse.dbo.t"):
+        warehouse.write(Table(name, SALES.slice_column), "2026-05-12", OLD)
+    made = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'claim_%'"
+    assert warehouse.server.root.execute(made).fetchall() == [(1,)]
+
+
 def test_a_first_claim_makes_its_row_before_the_transaction(synapse: TSqlWarehouse) -> None:
     """A dedicated pool refuses DDL inside one: the server that is played does as well."""
     with synapse.session() as session, session.transaction():
@@ -650,6 +661,23 @@ def test_the_doctor_prints_the_grant_that_is_missing(loaded: TSqlWarehouse) -> N
 
 
 # a real one
+
+
+def test_the_tests_of_a_real_server_take_an_empty_database_and_leave_it_empty(
+    server: TSqlWarehouse,
+) -> None:
+    real = LiveTSqlWarehouse.at(server.url)
+    real.write(SALES, "2026-05-12", OLD)
+    real.execute("CREATE VIEW mart.seen AS SELECT * FROM mart.fct_sales")
+    assert not real.somebody_waits()
+    assert real.leftovers() == []
+    with pytest.raises(AssertionError, match="has to be empty"):
+        LiveTSqlWarehouse.at(server.url)
+    real.empty()
+    LiveTSqlWarehouse.at(server.url)
+    schemas = server.server.root.execute("SELECT schema_name FROM duckdb_schemas()").fetchall()
+    assert ("mart",) not in schemas
+
 
 REAL = {kind: f"BACKFILL_TEST_{kind.upper()}_URL" for kind in KINDS}
 

@@ -117,6 +117,27 @@ def test_these_statements_are_sent_and_no_others(
     assert said == (GOLDEN / f"{kind}.sql").read_text()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slice_takes_as_many_statements_as_its_page_says(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warehouse, counts = TSqlWarehouse.fresh(kind, monkeypatch), list[int]()
+    plain = Table("mart.fct_sales", SliceColumn("sold_at"))
+    warehouse.write(plain, "2026-05-12", ROWS)
+    _rename(warehouse)
+    query = Select("SELECT * FROM mart.src")
+    with warehouse.session() as session:
+        for table, rows in ((plain, ROWS), (plain, ROWS), (plain, query), (SALES, ROWS)):
+            warehouse.server.sent.clear()
+            warehouse.write(table, "2026-05-12", rows, session=session)
+            counts.append(len(warehouse.server.sent))
+    first, frame, select, keyed = counts
+    page = (Path(__file__).parents[2] / "docs" / "engines" / f"{kind}.md").read_text()
+    (said,) = re.findall(r"\*\*Statements for a slice\*\*.*?\n\n", page, re.DOTALL)
+    assert keyed == frame + 1
+    assert re.findall(r"\d+", said) == [str(frame), str(select), str(first - frame)]
+
+
 if __name__ == "__main__":
     for name in KINDS:
         with pytest.MonkeyPatch.context() as patch:

@@ -10,13 +10,13 @@ IF OBJECT_ID('[backfill].[load_audit]') IS NULL CREATE TABLE [backfill].[load_au
 
 SELECT SYSUTCDATETIME()
 
-SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID('[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') ORDER BY c.column_id
+SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID('[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') ORDER BY c.column_id
 
 DECLARE @make varchar(8000) = 'CREATE SCHEMA ' + QUOTENAME('backfill'); IF SCHEMA_ID('backfill') IS NULL EXEC(@make)
 
-IF OBJECT_ID('[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') IS NULL CREATE TABLE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] (table_name varchar(8000), holder varchar(8000) NULL)
+IF OBJECT_ID('[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') IS NULL CREATE TABLE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] (table_name varchar(8000), holder varchar(8000) NULL)
 
-IF NOT EXISTS (SELECT 1 FROM [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]) INSERT INTO [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] (table_name) VALUES ('[mart].[fct_sales]')
+IF NOT EXISTS (SELECT 1 FROM [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]) INSERT INTO [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] (table_name) VALUES ('[mart].[fct_sales]')
 
 DECLARE @make varchar(8000) = 'CREATE SCHEMA ' + QUOTENAME('backfill'); IF SCHEMA_ID('backfill') IS NULL EXEC(@make)
 
@@ -48,7 +48,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = 'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = 'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE table_name IN ('mart.fct_sales', 'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST(CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)) AND [window_end] > CAST(CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)))) AND [outcome] = 'committed' AND source_read_at > CAST(CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6))
 
@@ -87,7 +87,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = 'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = 'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE table_name IN ('mart.fct_sales', 'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST(CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)) AND [window_end] > CAST(CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)))) AND [outcome] = 'committed' AND source_read_at > CAST(CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6))
 
@@ -126,7 +126,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = 'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = 'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE table_name IN ('mart.fct_sales', 'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST(CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)) AND [window_end] > CAST(CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6)))) AND [outcome] = 'committed' AND source_read_at > CAST(CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6)) AT TIME ZONE 'UTC' AS datetime2(6))
 
@@ -174,7 +174,7 @@ SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c 
 
 SELECT SYSUTCDATETIME()
 
-SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID('[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') ORDER BY c.column_id
+SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID('[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') ORDER BY c.column_id
 
 DECLARE @make varchar(8000) = 'CREATE SCHEMA ' + QUOTENAME('backfill'); IF SCHEMA_ID('backfill') IS NULL EXEC(@make)
 
@@ -194,7 +194,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = 'second'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = 'second'
 
 SELECT @@ERROR
 

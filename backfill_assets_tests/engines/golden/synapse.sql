@@ -12,13 +12,13 @@ IF OBJECT_ID(N'[backfill].[load_audit]') IS NULL CREATE TABLE [backfill].[load_a
 
 SELECT SYSUTCDATETIME()
 
-SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N'[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') ORDER BY c.column_id
+SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N'[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') ORDER BY c.column_id
 
 DECLARE @make nvarchar(4000) = N'CREATE SCHEMA ' + QUOTENAME(N'backfill'); IF SCHEMA_ID(N'backfill') IS NULL EXEC(@make)
 
-IF OBJECT_ID(N'[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') IS NULL CREATE TABLE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] (table_name nvarchar(4000), holder nvarchar(4000) NULL) WITH (HEAP, DISTRIBUTION = ROUND_ROBIN)
+IF OBJECT_ID(N'[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') IS NULL CREATE TABLE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] (table_name nvarchar(4000), holder nvarchar(4000) NULL) WITH (HEAP, DISTRIBUTION = ROUND_ROBIN)
 
-IF NOT EXISTS (SELECT 1 FROM [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]) INSERT INTO [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] (table_name) VALUES (N'[mart].[fct_sales]')
+IF NOT EXISTS (SELECT 1 FROM [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]) INSERT INTO [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] (table_name) VALUES (N'[mart].[fct_sales]')
 
 DECLARE @make nvarchar(4000) = N'CREATE SCHEMA ' + QUOTENAME(N'backfill'); IF SCHEMA_ID(N'backfill') IS NULL EXEC(@make)
 
@@ -50,7 +50,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = N'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = N'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE lower(table_name) IN (N'mart.fct_sales', N'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AND [window_end] > CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)))) AND [outcome] = 'committed' AND source_read_at > CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6))
 
@@ -89,7 +89,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = N'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = N'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE lower(table_name) IN (N'mart.fct_sales', N'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AND [window_end] > CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)))) AND [outcome] = 'committed' AND source_read_at > CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6))
 
@@ -128,7 +128,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = N'a-run'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = N'a-run'
 
 SELECT [run_id], source_read_at, [dimensions] FROM [backfill].[load_audit] WHERE lower(table_name) IN (N'mart.fct_sales', N'warehouse.mart.fct_sales') AND ([window_start] IS NULL OR ([window_start] < CAST('2026-05-13 00:00:00+00:00' AS datetimeoffset(6)) AND [window_end] > CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(6)))) AND [outcome] = 'committed' AND source_read_at > CAST('2026-06-01 12:00:00+00:00' AS datetimeoffset(6))
 
@@ -178,7 +178,7 @@ SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c 
 
 SELECT SYSUTCDATETIME()
 
-SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N'[backfill].[claim_fda9ce2337d18f460354ae15fc9904dd]') ORDER BY c.column_id
+SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM sys.columns AS c JOIN sys.types AS t ON t.user_type_id = c.user_type_id WHERE c.object_id = OBJECT_ID(N'[backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9]') ORDER BY c.column_id
 
 DECLARE @make nvarchar(4000) = N'CREATE SCHEMA ' + QUOTENAME(N'backfill'); IF SCHEMA_ID(N'backfill') IS NULL EXEC(@make)
 
@@ -198,7 +198,7 @@ SELECT count(*) FROM (SELECT [id], count(*) AS copies FROM (SELECT [sold_at] AS 
 
 BEGIN TRANSACTION
 
-UPDATE [backfill].[claim_fda9ce2337d18f460354ae15fc9904dd] SET holder = N'second'
+UPDATE [backfill].[claim_f1024bc2acaa5ed5aa7420151b69c1c9] SET holder = N'second'
 
 IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION
 
