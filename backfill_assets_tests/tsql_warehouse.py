@@ -38,6 +38,10 @@ class TSqlWarehouse(Warehouse):
     def keeps_lengths(self) -> bool:
         return True
 
+    @property
+    def keeps_nan(self) -> bool:
+        return False
+
     def day_after(self, day: str) -> str:
         return f"DATEADD(day, 1, {day})"
 

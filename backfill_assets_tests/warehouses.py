@@ -53,6 +53,11 @@ class Warehouse:
         """Whether a text column takes no more characters than it says."""
         return self.is_postgres
 
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether floats may be NaN or infinite."""
+        return True
+
     def day_after(self, day: str) -> str:
         """Return the day after a date, in the engine's own SQL."""
         return f"{day} + 1" if self.is_postgres else f"{day} + INTERVAL 1 DAY"

@@ -22,11 +22,11 @@ from backfill_assets.engines.sql import create_schema, quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.tsql_errors import is_twin, told, unreachable
 from backfill_assets.engines.tsql_types import (
-    clocks_in_utc,
     column_types,
     in_utc,
     spelled_type,
     stage_columns,
+    writable,
 )
 from backfill_assets.engines.tsql_url import read
 from backfill_assets.engines.tsql_with import apart, hoisted
@@ -255,9 +255,8 @@ class TSqlSession(Transactions):
 
     def stage_arrow(self, name: str, data: pa.Table) -> str:
         relation = self._new_stage(name)
+        data = writable(self.spelling, data)
         columns = stage_columns(self.spelling, data)
-        if self.spelling.instants_are_utc:
-            data = clocks_in_utc(data)
         self.execute(f"CREATE TABLE {relation} ({columns}){self._traits.table_options}")
         if data.num_rows:
             copy = self._copy if self._engine.target.bulk_load == "copy" else self._insert
@@ -372,20 +371,29 @@ class TSqlSession(Transactions):
     def _locked(self, claim: Claim) -> str | None:
         wait = self._engine.target.lock_wait
         first = min(wait, _TELL_AFTER_SECONDS)
-        for patience in (first, wait - first):
-            code, lock = self.fetch(self._locking(claim, patience))[-1]
-            if code >= 0:
-                return None
-            held = self._holder(lock)
-            if code != -1 or wait <= first or patience != first:
-                return held
+        code, lock = self._lock(claim, first)
+        if code == -1 and wait > first:  # its time is up
             self._report(
-                f"{claim.label} is being rewritten by {held}: waiting, up to {wait - first:.0f} s more."
+                f"{claim.label} is being rewritten by {self._holder(lock)}: waiting, up to {wait - first:.0f} s more."
             )
-        return "another writer"
+            code, lock = self._lock(claim, wait - first)
+        return None if code >= 0 else self._holder(lock)
 
-    def _locking(self, claim: Claim, seconds: float) -> str:
-        return claims.locking(self.spelling, claim, max(0, round(seconds * 1000)))
+    def _lock(self, claim: Claim, seconds: float) -> tuple[int, str]:
+        """Return the code of sp_getapplock, and the lock that it is about; the limit of statements does not count here."""
+        with self._statements_take(0):
+            found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
+        return int(found[0][0]), str(found[0][1])
+
+    @contextlib.contextmanager
+    def _statements_take(self, seconds: int) -> Generator[None, None, None]:
+        """Let each statement take `seconds` at most in the body (0: for ever)."""
+        connection = self._open_connection
+        connection.timeout = seconds
+        try:
+            yield
+        finally:
+            connection.timeout = round(self._engine.target.statement_timeout)
 
     def _holder(self, lock: str) -> str:
         """Say who holds a lock, asked apart: not to be allowed to ask would undo the transaction that waits."""
@@ -402,15 +410,13 @@ class TSqlSession(Transactions):
             self.execute("ROLLBACK")
             self.prepare(claim)
             self._begin()
-        began, connection = time.monotonic(), self._open_connection
+        began = time.monotonic()
         try:
-            connection.timeout = max(1, round(self._engine.target.lock_wait))
-            touched = self.execute(claims.taking(self.spelling, claim, relation))
+            with self._statements_take(max(1, round(self._engine.target.lock_wait))):
+                touched = self.execute(claims.taking(self.spelling, claim, relation))
         except (SliceBusy, LimitReached):
             self._report(f"{claim.label} was claimed in vain for {time.monotonic() - began:.0f} s.")
             return "another writer"
-        finally:
-            connection.timeout = round(self._engine.target.statement_timeout)
         if touched == 0:
             self._doomed = WriteFailed(
                 f"{claim.label} was left as it was",

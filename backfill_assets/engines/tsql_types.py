@@ -45,16 +45,29 @@ def in_utc(data: pa.Table) -> pa.Table:
     return data
 
 
-def clocks_in_utc(data: pa.Table) -> pa.Table:
-    """Return rows whose instants are wall clocks that show UTC, as columns without a zone take them."""
+def writable(spelling: Spelling, data: pa.Table) -> pa.Table:
+    """Return rows in types that a stage has, changing no value; raise `SchemaMismatch` for one that no column keeps."""
     import pyarrow as pa
 
     fields: Any = data.schema
     for place, field in enumerate(fields):
-        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-            clock = data.column(place).cast(pa.timestamp(field.type.unit))
+        column = data.column(place)
+        if pa.types.is_uint64(field.type):
+            data = data.set_column(place, field.name, column.cast(pa.decimal128(20, 0)))
+        elif pa.types.is_timestamp(field.type) and field.type.tz and spelling.instants_are_utc:
+            clock = column.cast(pa.timestamp(field.type.unit))
             data = data.set_column(place, field.name, clock)
+        elif pa.types.is_floating(field.type) and _is_no_number(column):
+            raise _unfit(field, "NaN or infinity", "Give no value instead, in the transform")
     return data
+
+
+def _is_no_number(column: Any) -> bool:
+    """Tell whether a column of floats holds what is none to this engine."""
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    return pc.any(pc.invert(pc.is_finite(column))).as_py() is True
 
 
 def _type_of_result(spelling: Spelling, field: Any, column: Any) -> str:
@@ -81,7 +94,7 @@ def _stage_type(spelling: Spelling, field: Any, column: Any) -> str:
     if pa.types.is_boolean(kind):
         return "bit"
     if pa.types.is_integer(kind):
-        return "decimal(20,0)" if kind == pa.uint64() else "bigint"
+        return "bigint"
     if pa.types.is_floating(kind):
         return "float"
     if pa.types.is_decimal(kind) and kind.precision <= 38:

@@ -599,6 +599,34 @@ def test_a_session_opened_to_read_writes_nothing(loaded: TSqlWarehouse) -> None:
     assert notes(loaded) == ["of 2", "of 2", "neighbour"]
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_float_that_is_no_number_is_refused_before_anything_is_deleted(
+    loaded: TSqlWarehouse, number: float
+) -> None:
+    rows = {**NEW, "id": [1.0, number, 2.0]}
+    with pytest.raises(SchemaMismatch, match="NaN or infinity, which this engine has not"):
+        loaded.write(SALES, "2026-05-12", rows)
+    assert notes(loaded) == ["of 2", "of 2", "neighbour"]
+    assert loaded.leftovers() == []
+
+
+def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
+    sqlserver: TSqlWarehouse,
+) -> None:
+    limits = list[int]()
+    with sqlserver.session(lock_wait=30, statement_timeout=2) as session:
+        fetch = session.fetch
+
+        def noted(sql: str) -> Any:
+            limits.append(session._connection.timeout)  # type: ignore[attr-defined]
+            assert ("sp_getapplock" in sql) == (limits[-1] == 0)
+            return fetch(sql)
+
+        session.fetch = noted  # type: ignore[method-assign]
+        sqlserver.write(SALES, "2026-05-12", OLD, session=session)
+    assert limits.count(0) == 1
+
+
 # WITH
 
 
