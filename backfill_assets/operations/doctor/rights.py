@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import date
 
 from backfill_assets.engines import Claim, Session
-from backfill_assets.engines.sql import listed, qualified, quoted
+from backfill_assets.engines.sql import listed, qualified, quoted, text
 from backfill_assets.errors import BackfillError, MissingRight, MissingTable
 from backfill_assets.operations.doctor.points import Points
 from backfill_assets.table import Table
@@ -125,8 +125,10 @@ class Rights:
         relation = qualified(spelling, probe)
         schema = ".".join(quoted(spelling, part) for part in (table.database, table.schema) if part)
         making = f"CREATE TABLE {relation} (one INTEGER)"
+        # where a transaction takes no table back, some take none in it either
+        trying = undone(session) if spelling.ddl_rolls_back else contextlib.nullcontext()
         try:
-            with undone(session):
+            with trying:
                 session.execute(making)
         except MissingTable as error:
             # a schema that could not be taken back is not made for a try
@@ -138,7 +140,11 @@ class Rights:
         finally:
             if not spelling.ddl_rolls_back:
                 with contextlib.suppress(BackfillError):
-                    session.execute(f"DROP TABLE IF EXISTS {relation}")
+                    session.execute(
+                        spelling.drop_table.format(
+                            name=relation, name_text=text(spelling, relation)
+                        )
+                    )
 
     @contextlib.contextmanager
     def _needing(
