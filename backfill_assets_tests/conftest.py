@@ -11,12 +11,13 @@ import pytest
 
 from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
+from backfill_assets_tests.databricks_workspace import DatabricksWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "snowflake", "bigquery")
+CONTRACT = (*ENGINES, "snowflake", "bigquery", "databricks")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -96,6 +97,12 @@ def snowflake() -> Iterator[Warehouse]:
     """An empty database of a Snowflake account that fakesnow plays in this process."""
     with account_in_this_process():
         yield SnowflakeWarehouse("snowflake://tester:s3cret@fake/warehouse?network_timeout=5")
+
+
+@pytest.fixture
+def databricks(monkeypatch: pytest.MonkeyPatch) -> DatabricksWarehouse:
+    """An empty catalog of a Databricks workspace that DuckDB plays in this process."""
+    return DatabricksWarehouse.fresh(monkeypatch)
 
 
 @pytest.fixture(scope="session")
