@@ -18,6 +18,7 @@ import duckdb
 import pytest
 from databricks import sql as connector
 from databricks.sql.exc import RequestError, ServerOperationError
+from sqlglot.errors import SqlglotError
 
 from backfill_assets.engines import databricks_session
 from backfill_assets_tests.warehouses import Warehouse
@@ -114,6 +115,8 @@ class Cursor:
         workspace.tags.append(tag.group(1) if tag else "")
         try:
             self._carry_out(plain)
+        except SqlglotError as error:
+            raise ServerOperationError(f"[PARSE_SYNTAX_ERROR] {error} SQLSTATE: 42601") from error
         except duckdb.Error as error:
             raise self._said(error, plain) from error
         for act in list(workspace.after):
@@ -151,7 +154,7 @@ class Cursor:
         import sqlglot
         from sqlglot import exp
 
-        tree: Any = sqlglot.parse_one(sql, read="databricks")
+        tree: Any = _at_versions(sqlglot.parse_one(sql, read="databricks"))
         target = tree.this.sql(dialect="databricks")
         relation, where = _duck_of(tree.this), tree.args.get("where")
         query = _duck_of(tree.expression)
@@ -159,7 +162,8 @@ class Cursor:
         if isinstance(where, exp.Where):
             condition = _duck_of(where.this)
         columns = ", ".join(
-            f'"{name}"' for name, *_ in self._duck.execute(f"DESCRIBE {relation}").fetchall()
+            '"' + name.replace('"', '""') + '"'
+            for name, *_ in self._duck.execute(f"DESCRIBE {relation}").fetchall()
         )
         self._duck.execute("BEGIN")
         try:
@@ -265,9 +269,19 @@ def lost(words: str = "Connection reset by peer") -> RequestError:
 def duck_sql(sql: str) -> str:
     """Return a statement as DuckDB has it."""
     import sqlglot
+
+    said = _duck_of(_at_versions(sqlglot.parse_one(sql, read="databricks")))
+    return (
+        said.replace("ADD COLUMNS (", "ADD COLUMN ").removesuffix(")")
+        if (said.startswith("ALTER TABLE") and "ADD COLUMNS (" in said)
+        else said
+    )
+
+
+def _at_versions(tree: Any) -> Any:
+    """Return a statement that reads what was remembered of a version where it names one."""
     from sqlglot import exp
 
-    tree: Any = sqlglot.parse_one(sql, read="databricks")
     for table in tree.find_all(exp.Table):
         version = table.args.get("version")
         if version is not None:
@@ -277,16 +291,14 @@ def duck_sql(sql: str) -> str:
                     _version(name, version.expression.name), into=exp.Table, dialect="duckdb"
                 )
             )
-    said = _duck_of(tree)
-    return (
-        said.replace("ADD COLUMNS (", "ADD COLUMN ").removesuffix(")")
-        if (said.startswith("ALTER TABLE") and "ADD COLUMNS (" in said)
-        else said
-    )
+    return tree
 
 
 def duck_name(relation: str) -> str:
-    return relation.replace("`", '"')
+    import sqlglot
+    from sqlglot import exp
+
+    return sqlglot.parse_one(relation, into=exp.Table, read="databricks").sql(dialect="duckdb")
 
 
 def _duck_of(tree: Any) -> str:
@@ -315,6 +327,14 @@ class DatabricksWarehouse(Warehouse):
     """A catalog of a workspace that this process plays."""
 
     workspace: Workspace = field(default_factory=Workspace)
+
+    @property
+    def removal(self) -> str:
+        return "INSERT INTO"  # of rows into the place of others
+
+    @property
+    def replaces_at_once(self) -> bool:
+        return True
 
     @classmethod
     def fresh(cls, monkeypatch: pytest.MonkeyPatch) -> DatabricksWarehouse:
@@ -346,12 +366,7 @@ class DatabricksWarehouse(Warehouse):
     def type_of(self, kind: str) -> str:
         from sqlglot import exp
 
-        return (
-            exp.DataType.build(kind, dialect="postgres")
-            .sql(dialect="databricks")
-            .lower()
-            .replace(", ", ",")
-        )
+        return _clocks(exp.DataType.build(kind, dialect="postgres")).sql(dialect="databricks")
 
     def seen_from_outside(self, session: Any, sql: str) -> list[tuple[Any, ...]]:
         return self.rows(sql)
@@ -382,7 +397,17 @@ def translated(sql: str) -> str:
     import sqlglot
 
     marked = _SERIES.sub(r"series_\1_\2 AS \3", sql)
-    said = sqlglot.transpile(marked, read="postgres", write="databricks")[0]
+    said = _clocks(sqlglot.parse_one(marked, read="postgres")).sql(dialect="databricks")
     return _MARKED.sub(
         lambda m: f"range({m.group(1)}, {int(m.group(2)) + 1}) AS {m.group(3)} ({m.group(3)})", said
     )
+
+
+def _clocks(tree: Any) -> Any:
+    """Return what is meant with wall clocks as Databricks calls them: its TIMESTAMP is an instant."""
+    from sqlglot import exp
+
+    for kind in tree.find_all(exp.DataType):
+        if kind.this == exp.DataType.Type.TIMESTAMP:
+            kind.set("this", exp.DataType.Type.TIMESTAMPNTZ)
+    return tree

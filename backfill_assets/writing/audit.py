@@ -41,8 +41,8 @@ class Load:
 
     `outcome` is `committed`, or `refused` (by a rule) or `failed` (by the warehouse): then the slice kept its old
     rows, which both counts tell, `committed_at` is when the attempt ended, and `detail` says why.
-    Where no transaction holds slice and audit together, a row with outcome `intended` says before what is about to be
-    written; the row that tells what became of it has its `audit_id` without `INTENDED` behind it.
+    Where no transaction holds slice and audit together, a row of a table of its own says before what is `intended`;
+    the row that tells what became of it has its `audit_id`.
     `rows_before` and `rows_after` count the slice; `checksum` is the order-independent sum of its row
     hashes, comparable within one engine; `cost` is in the engine's unit, or None where it tells none.
     `dimensions` and `detail` are JSON.
@@ -152,9 +152,6 @@ class Spent:
     cost: float = 0.0
 
 
-# what an intent's id has behind that of the row that tells what became of it
-INTENDED = "-intended"
-
 # what a slice and its loads have in common, by `key_of`
 Key = tuple[str, "datetime | None", "datetime | None"]
 
@@ -184,6 +181,11 @@ class AuditTable:
 
     schema: str = "backfill"
     name: str = "load_audit"
+
+    @property
+    def intents(self) -> AuditTable:
+        """Where it is said what is about to be written, for engines without transactions over several statements."""
+        return AuditTable(self.schema, f"{self.name}_intents")
 
     def relation(self, spelling: Spelling) -> str:
         """Return the quoted name of what has the fields of `Load` as its columns, to be read."""
@@ -257,11 +259,10 @@ class AuditTable:
     ) -> list[Load]:
         """Return the intents of `table` that nobody knows the end of, newest first; of those only that touch `window`."""
         spelling = session.spelling
-        outcome, rows = _field(spelling, "outcome"), _rows_of(session, table, window)
+        rows = _rows_of(session, table, window)
         found = session.fetch(
-            f"SELECT {_whole(spelling)} FROM {self.stored(spelling)} WHERE {rows} AND {outcome} = 'intended'"
-            f" AND audit_id NOT IN (SELECT concat(audit_id, '{INTENDED}') FROM {self.stored(spelling)}"
-            f" WHERE {rows} AND {outcome} <> 'intended')"
+            f"SELECT {_whole(spelling)} FROM {self.intents.stored(spelling)} WHERE {rows}"
+            f" AND audit_id NOT IN (SELECT audit_id FROM {self.stored(spelling)} WHERE {rows})"
         )
         loads = [_load(spelling, row) for row in found]
         return sorted(loads, key=lambda load: load.committed_at, reverse=True)

@@ -14,7 +14,7 @@ from backfill_assets.engines.sql import predicate, qualified, replacement
 from backfill_assets.errors import BackfillError, OutcomeUnknown, Unreachable, WriteFailed
 from backfill_assets.writing import measure
 from backfill_assets.writing.attempt import Attempt
-from backfill_assets.writing.audit import INTENDED, Load
+from backfill_assets.writing.audit import Load
 from backfill_assets.writing.measure import Facts
 from backfill_assets.writing.unfinished import give_up, settle
 
@@ -31,7 +31,7 @@ def replace_slice(session: Replacing, attempt: Attempt) -> Load:
         version = session.version_of(qualified(session.spelling, slice_.table))
         before = measure.facts_of_table(session, slice_, attempt.found)
         measure.refuse_shrunk(slice_, before.rows, attempt.staged, attempt.run)
-        audit.record(session, _intent(session, attempt, before, version))
+        audit.intents.record(session, _intent(session, attempt, before, version))
         session.still_holds(attempt.claim)
         load = _Replacement(session, attempt, before, version).done()
         for intent in uncertain:
@@ -46,13 +46,11 @@ def _intent(session: Replacing, attempt: Attempt, before: Facts, version: str) -
         before.rows,
         attempt.staged,
         "intended",
-        why="it was about to replace the slice, and whether it did is found out before the slice is written again",
         columns=columns,
         checksum_before=before.checksum,
         version_before=version,
     )
-    # the row that tells its end counts what the attempt took
-    return replace(load, audit_id=load.audit_id + INTENDED, seconds=0.0, cost=None)
+    return replace(load, cost=None)
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,11 @@ def rewrite(
     was read is read again.
     """
     audit.ensure(session)
+    if (without := replacing(session)) is not None:
+        audit.intents.ensure(session)
     audit_id, began = uuid.uuid4().hex, time.monotonic()
     try:
-        if (without := replacing(session)) is not None:
+        if without is not None:
             settle_forsaken(without, slice_.table, audit)
         return _attempts(session, slice_, rows, run, audit, audit_id)
     except OutcomeUnknown:

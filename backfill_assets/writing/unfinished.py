@@ -17,7 +17,7 @@ from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.window import Window
 from backfill_assets.writing import measure
-from backfill_assets.writing.audit import INTENDED, AuditTable, Load, may_meet
+from backfill_assets.writing.audit import AuditTable, Load, may_meet
 from backfill_assets.writing.claims import claim_of
 from backfill_assets.writing.run import Run
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 # the tables whose forsaken intents a session has looked for
 _looked: WeakKeyDictionary[Replacing, set[str]] = WeakKeyDictionary()
 # what the intent alone needs to know
-_NOT_KEPT = ("why", "columns", "checksum_before")
+_NOT_KEPT = ("columns", "checksum_before")
 
 
 def settle(
@@ -135,13 +135,10 @@ def _conclude(
     """Record the row that tells an intent's end; its times are the intent's, which are right to the second."""
     told = {name: value for name, value in _detail(intent).items() if name not in _NOT_KEPT}
     told |= {"why": why} if outcome == "failed" else {"settled": why}
-    seconds = round((intent.committed_at - intent.started_at).total_seconds(), 6)
     load = replace(
         intent,
-        audit_id=intent.audit_id.removesuffix(INTENDED),
         outcome=outcome,
-        seconds=seconds,
-        cost=session.cost(seconds),
+        cost=session.cost(intent.seconds),
         detail=json.dumps(told, ensure_ascii=False),
         **changed,
     )
