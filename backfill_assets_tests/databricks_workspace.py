@@ -327,6 +327,7 @@ class DatabricksWarehouse(Warehouse):
     """A catalog of a workspace that this process plays."""
 
     workspace: Workspace = field(default_factory=Workspace)
+    waits: list[float] = field(default_factory=list[float])
 
     @property
     def removal(self) -> str:
@@ -339,13 +340,13 @@ class DatabricksWarehouse(Warehouse):
     @classmethod
     def fresh(cls, monkeypatch: pytest.MonkeyPatch) -> DatabricksWarehouse:
         workspace = Workspace()
+        waits = _counted_waits(monkeypatch)
         monkeypatch.setattr(connector, "connect", workspace.connect)
         monkeypatch.setattr(databricks_session, "_reach", lambda host, port: None)
-        pause = databricks_session._pause
-        monkeypatch.setattr(databricks_session, "_pause", lambda seconds: pause(min(seconds, 0.05)))
         return cls(
             "databricks://token:dapi123@fake/warehouse/public?http_path=/sql/1.0/warehouses/w1",
             workspace,
+            waits,
         )
 
     def execute(self, *statements: str) -> None:
@@ -372,8 +373,7 @@ class DatabricksWarehouse(Warehouse):
         return self.rows(sql)
 
     def somebody_waits(self) -> bool:
-        taking = [sql for sql in self.workspace.sent if sql.startswith("SELECT DISTINCT holder")]
-        return bool(taking)
+        return bool(self.waits)
 
     def takes(self, name: str) -> bool:
         from backfill_assets.engines.databricks import SPELLING
@@ -389,6 +389,39 @@ class DatabricksWarehouse(Warehouse):
             " WHERE table_name LIKE 'backfill_stage%'"
         )
         return [".".join(row) for row in found.fetchall()]
+
+
+@dataclass(frozen=True)
+class LiveWarehouse(DatabricksWarehouse):
+    """A catalog of a real workspace, which holds nothing but what tests made: all its schemas are dropped."""
+
+    @classmethod
+    def emptied(cls, url: str, monkeypatch: pytest.MonkeyPatch) -> LiveWarehouse:
+        made = cls(url, waits=_counted_waits(monkeypatch))
+        with made.session() as session:
+            for name, *_ in session.fetch("SHOW SCHEMAS"):
+                if name not in ("default", "information_schema", "public"):
+                    session.execute(f"DROP SCHEMA IF EXISTS `{name}` CASCADE")
+            session.execute("DROP SCHEMA IF EXISTS `public` CASCADE")
+            session.execute("CREATE SCHEMA `public`")
+        return made
+
+    def leftovers(self) -> list[str]:
+        with self.session() as session:
+            found = session.fetch("SHOW TABLES IN `backfill` LIKE 'backfill_stage_*'")
+        return [f"{row[0]}.{row[1]}" for row in found]
+
+
+def _counted_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the list that every wait for another writer is noted in; none is long."""
+    waits: list[float] = []
+    pause = databricks_session._pause
+    monkeypatch.setattr(
+        databricks_session,
+        "_pause",
+        lambda seconds: (waits.append(seconds), pause(min(seconds, 0.05))),
+    )
+    return waits
 
 
 @functools.lru_cache(maxsize=2000)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from backfill_assets.engines.databricks_url import options_of
 from backfill_assets.engines.protocol import Report, Spelling, silence
 from backfill_assets.engines.transactions import opened
-from backfill_assets.errors import without_secrets
 
 if TYPE_CHECKING:
     from backfill_assets.engines.databricks_session import DatabricksSession
@@ -80,7 +79,7 @@ class DatabricksEngine:
 
     def __init__(self, url: str) -> None:
         self.options = options_of(url)
-        self.shown = without_secrets(url)
+        self.shown = self.options.shown
         self.spelling = replace(SPELLING, default_schema=self.options.schema)
 
     @property

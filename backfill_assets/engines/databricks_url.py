@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote
 from backfill_assets.engines.databricks_cost import DBU_PER_HOUR, size_named
 from backfill_assets.errors import DeclarationError, without_secrets
 
-EXAMPLE = "databricks://token:dapi...@host/catalog/schema?http_path=/sql/1.0/warehouses/..."
+EXAMPLE = "databricks://host/catalog/schema?http_path=/sql/1.0/warehouses/..."
 _OPTIONS = {
     "http_path": "",
     "lock_wait": "600",
@@ -28,11 +28,12 @@ _LONGEST_WAIT = 172_800  # two days, the most that the service takes for a state
 
 @dataclass(frozen=True)
 class Options:
-    """`token` is a personal access token; `client_id` and `client_secret` are a service principal's, for OAuth.
+    """What `shown` tells of all of it is no secret. `token` is a personal access token; `client_id` and `client_secret` are a service principal's, for OAuth.
 
     Times are in seconds, 0 for the warehouse's own limit of a statement.
     """
 
+    shown: str
     host: str
     port: int
     http_path: str
@@ -52,10 +53,11 @@ class Options:
 
 def options_of(url: str) -> Options:
     """Return what `url` says; raise `DeclarationError` for what nobody would understand."""
-    shown = without_secrets(url)
     head, _, query = url.strip().partition("://")[2].partition("?")
     authority, _, path = head.partition("/")
     credentials, at, place = authority.rpartition("@")
+    # whoever forgets the user has written the token in its place
+    shown = without_secrets(f"databricks://{place}/{path}{'?' * bool(query)}{query}")
     user, colon, secret = credentials.partition(":")
     host, _, port = place.partition(":")
     catalog, _, schema = path.rstrip("/").partition("/")
@@ -67,7 +69,7 @@ def options_of(url: str) -> Options:
     if not host or "@" in credentials or (port and not port.isdecimal()):
         why = "it names no workspace, or has an @ or a : too many"
     elif at and not (user and colon and secret):
-        why = "before the @ it names no token (token:dapi...) and no service principal (client id:secret)"
+        why = "before the @ stand neither the word token and a token nor a service principal and its secret"
     elif not catalog or "/" in schema:
         why = "it does not name a catalog, and at most one schema of it"
     elif unknown:
@@ -86,6 +88,7 @@ def options_of(url: str) -> Options:
         )
     is_token = user == "token"
     return Options(
+        shown,
         unquote(host),
         int(port or _PORT),
         options["http_path"],
@@ -115,5 +118,5 @@ def _wrong(shown: str, why: str) -> DeclarationError:
     return DeclarationError(
         f"the warehouse URL {shown!r} cannot be used",
         why,
-        f"Write for example {EXAMPLE}, with / @ : ? in a token or name percent-encoded",
+        f"Write for example {EXAMPLE}, with the token in DATABRICKS_TOKEN",
     )
