@@ -43,6 +43,7 @@ from backfill_assets.errors import (
     Unsettled,
     WriteFailed,
 )
+from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable, Select
@@ -165,12 +166,15 @@ def test_a_slice_takes_as_many_statements_as_its_page_says(
     )
     rows: Any = Select("SELECT * FROM mart.source") if kind == "a query" else OLD
     with loaded.session() as session:
+        loaded.workspace.sent.clear()
         loaded.write(table, "2026-05-12", rows, session=session)
+        in_a_new_session = len(loaded.workspace.sent)
         loaded.workspace.sent.clear()
         loaded.write(table, "2026-05-12", rows, session=session)
     (said,) = re.findall(r"\*\*Statements for a slice\*\*.*?\n\n", PAGE.read_text(), re.DOTALL)
     number = len(loaded.workspace.sent) - (kind == "keyed")
     assert f"{number} statements" in said
+    assert f"adds {in_a_new_session - len(loaded.workspace.sent)} once" in said
     assert "one more" in said
 
 
@@ -875,6 +879,34 @@ def test_names_that_delta_does_not_take_are_refused_before_anything_is_sent(
     with pytest.raises(DeclarationError, match="takes no name with any of"):
         databricks.write(Table("mart.fct sales", SliceColumn("day", "date")), "2026-05-12", OLD)
     assert SPELLING.replace.startswith("INSERT INTO {table} REPLACE WHERE")
+
+
+def points(warehouse: DatabricksWarehouse) -> dict[str, str]:
+    engine = open_engine(warehouse.url)
+    found = examined({"live": lambda: engine}, [SALES], AuditTable())
+    return {point.what: point.verdict for point in found}
+
+
+def test_the_doctor_tries_replacement_claims_and_rights_and_changes_nothing(
+    loaded: DatabricksWarehouse,
+) -> None:
+    before = loaded.loads()
+    found = points(loaded)
+    assert {"replacement", "claims", "stages", "zone", "DELETE on mart.fct_sales"} <= set(found)
+    assert {what for what, state in found.items() if state == "fails"} == set()
+    assert ids(loaded, "1 = 1") == [0, 1, 9]
+    assert loaded.loads() == before
+    assert loaded.leftovers() == []
+
+
+def test_the_doctor_finds_a_warehouse_that_takes_rows_outside_the_condition(
+    loaded: DatabricksWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "backfill_assets_tests.databricks_workspace.Cursor._replace",
+        lambda cursor, sql: cursor._give([(1,)], "num_affected_rows"),
+    )
+    assert points(loaded)["replacement"] == "fails"
 
 
 @pytest.mark.skipif(
