@@ -522,6 +522,17 @@ def test_a_connection_that_breaks_after_the_replacement_never_loses_or_doubles_i
     assert unfinished(loaded) == 0
 
 
+@pytest.mark.parametrize("beginning", [INTENT, REPLACING, DONE, "UPDATE `backfill`.`slice_claims_"])
+def test_a_statement_that_the_connector_sends_again_after_a_lost_answer_does_no_harm(
+    loaded: DatabricksWarehouse, beginning: str
+) -> None:
+    loaded.workspace.after.append(on(beginning, lambda c, sql: c.cursor()._carry_out(sql)))
+    loaded.write(SALES, "2026-05-12", NEW, run_id="twice")
+    assert ids(loaded) == [0, 1, 2]
+    assert unfinished(loaded) == 0
+    assert Warehouse(loaded.url + "&lock_wait=0.1").write(SALES, "2026-05-12", OLD).rows_before == 3
+
+
 def test_an_intent_that_is_young_is_left_to_its_statement_which_may_still_run(
     loaded: DatabricksWarehouse,
 ) -> None:
