@@ -120,6 +120,10 @@ class OutcomeUnknown(WriteFailed):
     then = "retry"
 
 
+class Unsettled(WriteFailed):
+    """A writer ended in the middle of a slice, which holds neither its old rows nor its new ones: somebody has to look."""
+
+
 class MissingDriver(BackfillError, ImportError):
     """A package that this warehouse or feature needs is not installed."""
 

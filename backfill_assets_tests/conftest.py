@@ -12,19 +12,22 @@ import pytest
 
 from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
+from backfill_assets_tests.databricks_workspace import DatabricksWarehouse, LiveWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
 from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehouse
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver")
+CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver", "databricks")
 # real servers, of those only whose URL is given: docs/engines/sqlserver.md
 LIVE = {
     f"live_{kind}": os.environ[name]
     for kind in ("sqlserver", "synapse", "fabric")
     if os.environ.get(name := f"BACKFILL_TEST_{kind.upper()}_URL")
 }
+# a catalog of a real workspace, for tests alone: it is emptied before each one
+DATABRICKS_URL = os.environ.get("BACKFILL_TEST_DATABRICKS_URL")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -80,6 +83,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         asked = (*CONTRACT, *LIVE)
     for mark in metafunc.definition.iter_markers("only"):
         asked = tuple(name for name in asked if name in mark.args)
+    if DATABRICKS_URL and "databricks" in asked:
+        asked = (*asked, "databricks_live")
     metafunc.parametrize("warehouse", asked, indirect=True)
 
 
@@ -106,6 +111,19 @@ def snowflake() -> Iterator[Warehouse]:
     """An empty database of a Snowflake account that fakesnow plays in this process."""
     with account_in_this_process():
         yield SnowflakeWarehouse("snowflake://tester:s3cret@fake/warehouse?network_timeout=5")
+
+
+@pytest.fixture
+def databricks(monkeypatch: pytest.MonkeyPatch) -> DatabricksWarehouse:
+    """An empty catalog of a Databricks workspace that DuckDB plays in this process."""
+    return DatabricksWarehouse.fresh(monkeypatch)
+
+
+@pytest.fixture
+def databricks_live(monkeypatch: pytest.MonkeyPatch) -> LiveWarehouse:
+    """The catalog of a real workspace that `BACKFILL_TEST_DATABRICKS_URL` names, emptied."""
+    assert DATABRICKS_URL is not None
+    return LiveWarehouse.emptied(DATABRICKS_URL, monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -96,6 +96,12 @@ def fails(session: Session) -> Callable[[], None]:
     return lambda: real("SELECT * FROM there_is_no_such_table") and None
 
 
+def once(act: Callable[[], Any]) -> Callable[[], None]:
+    """Return an action that is `act` the first time, and nothing after that."""
+    left = [act]
+    return lambda: (left.pop()() if left else None) and None
+
+
 def raises(error: BaseException) -> Callable[[], None]:
     """Return an action that raises `error`."""
 

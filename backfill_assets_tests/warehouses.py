@@ -39,6 +39,16 @@ class Warehouse:
         return self.is_postgres
 
     @property
+    def removal(self) -> str:
+        """How the statement begins that takes a slice's old rows away."""
+        return "DELETE"
+
+    @property
+    def replaces_at_once(self) -> bool:
+        """Whether one statement replaces a slice, where a transaction over several cannot be had."""
+        return False
+
+    @property
     def keeps(self) -> frozenset[str]:
         """Types that this engine makes wider than their names say, so that nothing is lost in them."""
         return frozenset()

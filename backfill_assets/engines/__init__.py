@@ -13,6 +13,7 @@ __all__ = ["Claim", "Engine", "Report", "Session", "Spelling", "open_engine"]
 # scheme -> where its engine lives; imported when a URL asks for it
 ENGINES = {
     "bigquery": "backfill_assets.engines.bigquery:BigQueryEngine",
+    "databricks": "backfill_assets.engines.databricks:DatabricksEngine",
     "duckdb": "backfill_assets.engines.duckdb:DuckDBEngine",
     "postgresql": "backfill_assets.engines.postgres:PostgresEngine",
     "postgres": "backfill_assets.engines.postgres:PostgresEngine",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from backfill_assets.table import SliceKind
 
@@ -76,6 +76,9 @@ class Spelling:
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back; where not, none is made
     inside one. `drop_table`: what removes the table `{name}` (a text literal: `{name_text}`) if it is there.
     `claims_meet_late`: whether two claims of one slice are both granted, and the second to commit is refused.
+    Of a `Replacing` session: `replace`, the one statement that replaces the rows of `{table}` where `{condition}` by
+    those of `{query}`, which has the table's columns in the table's order, and `replace_all`, the same of all rows;
+    `as_of`, how `{table}` as it was in `{version}` is named behind FROM.
     """
 
     dialect: str
@@ -106,6 +109,9 @@ class Spelling:
     ddl_rolls_back: bool = False
     drop_table: str = "DROP TABLE IF EXISTS {name}"
     claims_meet_late: bool = False
+    replace: str = ""
+    replace_all: str = ""
+    as_of: str = ""
     folds_upper: bool = False
     scale_0_is_whole: bool = False
     text_type: str = "TEXT"
@@ -215,6 +221,35 @@ class Session(Protocol):
     def breathe(self) -> None:
         """Between two slices: let a waiting writer in, where holding the connection keeps it out."""
         ...
+
+
+class Replacing(Session, Protocol):
+    """A session of a warehouse that has no transaction over several statements, and one that replaces a slice.
+
+    Its `transaction` raises. `writing/replacing.py` writes slices there.
+    """
+
+    @property
+    def lease_seconds(self) -> float:
+        """How long a claim outlives a holder that says nothing any more."""
+        ...
+
+    def hold(self, claim: Claim, *, wait: bool = True) -> AbstractContextManager[None]:
+        """Be the only writer of `claim` until the end of the body; wait, then raise `SliceBusy`."""
+        ...
+
+    def still_holds(self, claim: Claim) -> None:
+        """Raise `SliceBusy` unless enough of the claim's lease is left to begin what must not be done twice."""
+        ...
+
+    def version_of(self, relation: str) -> str:
+        """Return what names the table as it is now, for `Spelling.as_of`."""
+        ...
+
+
+def replacing(session: Session) -> Replacing | None:
+    """Return the session where one statement replaces a slice there; None where a transaction does."""
+    return cast("Replacing", session) if session.spelling.replace else None
 
 
 @runtime_checkable

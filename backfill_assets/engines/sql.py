@@ -153,6 +153,15 @@ def predicate(spelling: Spelling, slice_: Slice) -> str:
     return " AND ".join(parts) or "1 = 1"
 
 
+def replacement(spelling: Spelling, relation: str, slice_: Slice, query: str) -> str:
+    """Return the one statement that replaces the rows of a slice by those of a query."""
+    if slice_.window is None and not slice_.fixed:
+        return spelling.replace_all.format(table=relation, query=query)
+    return spelling.replace.format(
+        table=relation, condition=predicate(spelling, slice_), query=query
+    )
+
+
 def listed(spelling: Spelling, names: Iterable[str]) -> str:
     """Return quoted names, separated by commas."""
     return ", ".join(quoted(spelling, name) for name in names)

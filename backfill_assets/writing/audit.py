@@ -41,6 +41,8 @@ class Load:
 
     `outcome` is `committed`, or `refused` (by a rule) or `failed` (by the warehouse): then the slice kept its old
     rows, which both counts tell, `committed_at` is when the attempt ended, and `detail` says why.
+    Where no transaction holds slice and audit together, a row of a table of its own says before what is `intended`;
+    the row that tells what became of it has its `audit_id`.
     `rows_before` and `rows_after` count the slice; `checksum` is the order-independent sum of its row
     hashes, comparable within one engine; `cost` is in the engine's unit, or None where it tells none.
     `dimensions` and `detail` are JSON.
@@ -85,6 +87,7 @@ class Load:
         rows_after: int,
         checksum: str,
         cost: float | None = None,
+        audit_id: str | None = None,
         **detail: object,
     ) -> Load:
         """Return the row of one attempt at `slice_` by `run`; more `detail` stands beside that of the run."""
@@ -92,7 +95,7 @@ class Load:
         if run.allows:
             told["allowed"] = sorted(run.allows)
         return cls(
-            audit_id=uuid.uuid4().hex,
+            audit_id=audit_id or uuid.uuid4().hex,
             table_name=slice_.table.qualified,
             partition_key=slice_.name,
             window_start=slice_.window.start if slice_.window else None,
@@ -179,6 +182,11 @@ class AuditTable:
     schema: str = "backfill"
     name: str = "load_audit"
 
+    @property
+    def intents(self) -> AuditTable:
+        """Where it is said what is about to be written, for engines without transactions over several statements."""
+        return AuditTable(self.schema, f"{self.name}_intents")
+
     def relation(self, spelling: Spelling) -> str:
         """Return the quoted name of what has the fields of `Load` as its columns, to be read."""
         return qualified(spelling, Table(self.name, schema=self.schema))
@@ -247,6 +255,19 @@ class AuditTable:
             f" {spelling.one_row.format(values=literals)}"
         )
 
+    def unfinished(
+        self, session: Session, table: Table, window: Window | None = None
+    ) -> list[Load]:
+        """Return the intents of `table` that nobody knows the end of, newest first; of those only that touch `window`."""
+        spelling = session.spelling
+        rows = _rows_of(session, table, window)
+        found = session.fetch(
+            f"SELECT {_whole(spelling)} FROM {self.intents.stored(spelling)} WHERE {rows}"
+            f" AND audit_id NOT IN (SELECT audit_id FROM {self.stored(spelling)} WHERE {rows})"
+        )
+        loads = {load.audit_id: load for load in (_load(spelling, row) for row in found)}
+        return sorted(loads.values(), key=lambda load: load.committed_at, reverse=True)
+
     def newer_read(
         self, session: Session, slice_: Slice, read_at: datetime
     ) -> tuple[str, datetime] | None:
@@ -258,7 +279,7 @@ class AuditTable:
             f" WHERE {_committed(session, slice_.table, slice_.window)} AND source_read_at > {instant(spelling, read_at)}"
         )
         # few or none: sorting here costs less than having an engine plan it
-        rivals = ((str(run), aware(at)) for run, at, fixed in later if _may_meet(slice_, fixed))
+        rivals = ((str(run), aware(at)) for run, at, fixed in later if may_meet(slice_, fixed))
         return max(rivals, key=lambda load: load[1], default=None)
 
     def was_loaded(self, session: Session, slice_: Slice) -> bool:
@@ -270,7 +291,7 @@ class AuditTable:
             f"SELECT DISTINCT {_field(spelling, 'dimensions')} FROM {self.stored(spelling)}"
             f" WHERE {_committed(session, slice_.table, slice_.window)}"
         )
-        return any(_may_meet(slice_, fixed) for (fixed,) in found)
+        return any(may_meet(slice_, fixed) for (fixed,) in found)
 
     def were_loaded(self, session: Session, slices: Sequence[Slice]) -> list[bool]:
         """Tell the same of many slices of one table, in one statement."""
@@ -426,10 +447,13 @@ class AuditTable:
                 error.why,
                 "Launch this partition again: replacing it twice does no harm",
             ) from error
-        if found[0][0] != 1:
+        # without a transaction, a driver may have sent the row again where the network failed before the answer
+        at_least_once = session.spelling.replace and found[0][0] > 1
+        if found[0][0] != 1 and not at_least_once:
             raise WriteFailed(
                 f"{load.table_name} {load.partition_key} was not replaced",
-                f"its audit row {load.audit_id} is not there after the commit, so the transaction was rolled back",
+                f"its audit row {load.audit_id} is not there after the commit"
+                + ("" if session.spelling.replace else ", so the transaction was rolled back"),
                 "Launch this partition again",
             )
 
@@ -487,12 +511,12 @@ def _touched(slices: Sequence[Slice], loads: Sequence[tuple[Any, ...]]) -> list[
         for window in (None, *timed[first:until]):
             by_window.setdefault(window, set()).add(str(dimensions))
     return [
-        any(_may_meet(slice_, fixed) for fixed in by_window.get(slice_.window, ()))
+        any(may_meet(slice_, fixed) for fixed in by_window.get(slice_.window, ()))
         for slice_ in slices
     ]
 
 
-def _may_meet(slice_: Slice, dimensions: str) -> bool:
+def may_meet(slice_: Slice, dimensions: str) -> bool:
     """Tell whether rows of a load with these `dimensions` may be rows of `slice_`: unless a shared one differs."""
     theirs = json.loads(dimensions)
     return all(theirs.get(column, value) == value for column, value in slice_.fixed)
@@ -527,9 +551,9 @@ def _touches(slice_: Slice, load: Load) -> bool:
     """Tell whether rows of `load` may be rows of `slice_`."""
     window = slice_.window
     if load.window_start is None or load.window_end is None or window is None:
-        return _may_meet(slice_, load.dimensions)
+        return may_meet(slice_, load.dimensions)
     apart = load.window_start >= window.end or load.window_end <= window.start
-    return not apart and _may_meet(slice_, load.dimensions)
+    return not apart and may_meet(slice_, load.dimensions)
 
 
 def dimensions_of(slice_: Slice) -> str:

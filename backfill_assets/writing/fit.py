@@ -58,7 +58,8 @@ class Stage:
 class Fit:
     """The columns to insert, in the table's order: the staged name, the value and the type of each.
 
-    `create` and `add` are what the table needs first: (name, type) each. `casts` maps a name to
+    `table` is every column that the table will have, and `create` and `add` are what it needs first: (name, type)
+    each. `casts` maps a name to
     (staged type, target type) where the two differ.
     """
 
@@ -68,6 +69,7 @@ class Fit:
     casts: dict[str, tuple[str, str]]
     create: tuple[tuple[str, str], ...] = ()
     add: tuple[tuple[str, str], ...] = ()
+    table: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,6 +81,15 @@ class Fit:
         columns = ", ".join(
             f"{value} AS {quoted(spelling, name)}"
             for name, value in zip(self.names, self.values, strict=True)
+        )
+        return f"SELECT {columns} FROM {stage}"
+
+    def select_whole(self, spelling: Spelling, stage: str) -> str:
+        """Return the same with every column of the table in its order, for engines that insert by place."""
+        given = dict(zip(self.names, self.values, strict=True))
+        columns = ", ".join(
+            f"{given.get(name, f'CAST(NULL AS {kind})')} AS {quoted(spelling, name)}"
+            for name, kind in self.table
         )
         return f"SELECT {columns} FROM {stage}"
 
@@ -134,7 +145,8 @@ def fit(session: Session, slice_: Slice, stage: Stage) -> Fit:
         for name, source, kind in pairs
     )
     create = () if existing is not None else tuple(wanted.items())
-    return Fit(sources, values, tuple(kind for _, _, kind in pairs), casts, create, added)
+    types = tuple(kind for _, _, kind in pairs)
+    return Fit(sources, values, types, casts, create, added, (*wanted.items(), *added))
 
 
 def filled_by_the_table(session: Session, relation: str) -> frozenset[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session, Spelling
@@ -47,6 +48,7 @@ def facts_of_stage(
     """Scan the stage once; raise unless every row belongs to the slice, fits its columns and is there once."""
     refuse_lossy(session, slice_, found, stage)
     spelling, rows = session.spelling, found.select(session.spelling, stage)
+    columns = dict(zip(found.names, found.types, strict=True))
     belonging = f"count(CASE WHEN {predicate(spelling, slice_)} THEN 1 END)"
     key, measures = slice_.table.unique_key, summed_columns(slice_.table.expects)
     must_have_measures(slice_, found.names, spelling)
@@ -60,7 +62,7 @@ def facts_of_stage(
         for name in (quoted(spelling, m) for m in measures)
     )
     total, inside, with_key, checksum, *added = session.fetch(
-        f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, found)}{sums} FROM ({rows}) AS staged"
+        f"SELECT count(*), {belonging}, {keyed}, {_checksum(session, columns)}{sums} FROM ({rows}) AS staged"
     )[0]
     if inside < total:
         raise _strangers(session, slice_, rows, total, total - inside)
@@ -115,8 +117,13 @@ def _strangers(session: Session, slice_: Slice, rows: str, total: int, outside: 
 
 def facts_of_table(session: Session, slice_: Slice, found: Fit) -> Facts:
     """Read the slice back from the table, in the transaction that wrote it."""
+    return facts_of_columns(session, slice_, dict(zip(found.names, found.types, strict=True)))
+
+
+def facts_of_columns(session: Session, slice_: Slice, columns: Mapping[str, str]) -> Facts:
+    """Read the slice from the table, its hash taken over these columns of these types."""
     rows, checksum = session.fetch(
-        f"SELECT count(*), {_checksum(session, found)} FROM {qualified(session.spelling, slice_.table)}"
+        f"SELECT count(*), {_checksum(session, columns)} FROM {qualified(session.spelling, slice_.table)}"
         f" WHERE {predicate(session.spelling, slice_)}"
     )[0]
     return Facts(int(rows), str(checksum))
@@ -166,10 +173,10 @@ def _cut(value: object) -> str:
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
 
 
-def _checksum(session: Session, found: Fit) -> str:
+def _checksum(session: Session, names: Mapping[str, str]) -> str:
     spelling = session.spelling
     columns: list[str] = []
-    for place, (name, kind) in enumerate(zip(found.names, found.types, strict=True), 1):
+    for place, (name, kind) in enumerate(names.items(), 1):
         template = spelling.column_hash.get(
             _PARAMETERS.sub("", kind).lower(), spelling.column_hash[""]
         )

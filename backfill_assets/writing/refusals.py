@@ -6,7 +6,7 @@ import contextlib
 import logging
 from datetime import timedelta
 
-from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.protocol import Session, replacing
 from backfill_assets.engines.sql import predicate, qualified
 from backfill_assets.errors import BackfillError, DeclarationError, Refused
 from backfill_assets.slice import Slice
@@ -23,11 +23,13 @@ def record_refusal(
     audit: AuditTable,
     seconds: float,
     error: BackfillError,
+    audit_id: str,
 ) -> None:
     """Record an attempt that ended with `error` after `seconds`; that it cannot be recorded never hides the error itself."""
     try:
         rows = _rows_there(session, slice_)
-        with session.transaction():
+        # one row is whole by itself, where there are no transactions
+        with contextlib.nullcontext() if replacing(session) else session.transaction():
             now = session.clock()
             started = now - timedelta(seconds=seconds)
             load = Load.of(
@@ -40,6 +42,7 @@ def record_refusal(
                 rows_before=rows,
                 rows_after=rows,
                 checksum="",
+                audit_id=audit_id,
                 error=type(error).__name__,
                 why=str(error),
             )

@@ -6,22 +6,25 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Union
 
-from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.protocol import Session, replacing
 from backfill_assets.engines.sql import listed, predicate, qualified
 from backfill_assets.errors import BackfillError, OutcomeUnknown, StaleSource
 from backfill_assets.slice import Slice
 from backfill_assets.writing import arrow, measure
+from backfill_assets.writing.attempt import Attempt
 from backfill_assets.writing.audit import AuditTable, Load
 from backfill_assets.writing.claims import claim_of
-from backfill_assets.writing.expecting import Finding, findings_of, refuse_unexpected
+from backfill_assets.writing.expecting import findings_of, refuse_unexpected
 from backfill_assets.writing.fit import Fit, Stage, by_key, fit, make_room, resolved
 from backfill_assets.writing.refusals import record_refusal
+from backfill_assets.writing.replacing import replace_slice
 from backfill_assets.writing.run import Run
 from backfill_assets.writing.select import Select
+from backfill_assets.writing.unfinished import settle_forsaken
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,20 +46,26 @@ def rewrite(
     was read is read again.
     """
     audit.ensure(session)
-    began = time.monotonic()
+    if (without := replacing(session)) is not None:
+        audit.intents.ensure(session)
+    audit_id, began = uuid.uuid4().hex, time.monotonic()
     try:
-        return _attempts(session, slice_, rows, run, audit)
+        if without is not None:
+            settle_forsaken(without, slice_.table, audit)
+        return _attempts(session, slice_, rows, run, audit, audit_id)
     except OutcomeUnknown:
         raise  # what became of the attempt stands in the audit already, or nowhere
     except BackfillError as error:
-        record_refusal(session, slice_, run, audit, time.monotonic() - began, error)
+        record_refusal(session, slice_, run, audit, time.monotonic() - began, error, audit_id)
         raise
 
 
-def _attempts(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable) -> Load:
+def _attempts(
+    session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable, audit_id: str
+) -> Load:
     for read in range(1, _READS + 1):
         try:
-            return _attempt(session, slice_, rows, run, audit)
+            return _attempt(session, slice_, rows, run, audit, audit_id)
         except StaleSource:
             if not isinstance(rows, Select) or read == _READS:
                 raise
@@ -64,7 +73,9 @@ def _attempts(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audi
     raise AssertionError("unreachable")
 
 
-def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable) -> Load:
+def _attempt(
+    session: Session, slice_: Slice, rows: Rows, run: Run, audit: AuditTable, audit_id: str
+) -> Load:
     started = session.clock()
     read_at = started
     if run.source_read_at is not None and not isinstance(rows, Select):
@@ -81,17 +92,38 @@ def _attempt(session: Session, slice_: Slice, rows: Rows, run: Run, audit: Audit
         rows_to_be = found.select(session.spelling, stage.relation)
         findings = findings_of(session, slice_, rows_to_be, more, run, audit)
         refuse_unexpected(slice_, findings)
-        with session.transaction():
-            session.claim(claim)
-            _refuse_stale(session, slice_, read_at, audit)
-            before = _delete(session, slice_)
-            measure.refuse_shrunk(slice_, before, staged, run)
-            inserted = _insert(session, slice_, found, stage.relation)
-            written = measure.facts_of_table(session, slice_, found)
-            measure.must_agree(slice_, staged, inserted, written)
-            load = _load(session, slice_, run, read_at, started, before, written, findings)
-            audit.record(session, load)
+        attempt = Attempt(
+            slice_,
+            run,
+            audit,
+            audit_id,
+            claim,
+            read_at,
+            started,
+            found,
+            stage.relation,
+            staged,
+            findings,
+        )
+        if (without := replacing(session)) is not None:
+            return replace_slice(without, attempt)
+        load = _rewrite_in_a_transaction(session, attempt)
     audit.must_hold(session, load)
+    return load
+
+
+def _rewrite_in_a_transaction(session: Session, attempt: Attempt) -> Load:
+    slice_, staged = attempt.slice_, attempt.staged
+    with session.transaction():
+        session.claim(attempt.claim)
+        attempt.refuse_stale(session)
+        before = _delete(session, slice_)
+        measure.refuse_shrunk(slice_, before, staged, attempt.run)
+        inserted = _insert(session, slice_, attempt.found, attempt.stage)
+        written = measure.facts_of_table(session, slice_, attempt.found)
+        measure.must_agree(slice_, staged, inserted, written)
+        load = attempt.load(session, before, written)
+        attempt.audit.record(session, load)
     return load
 
 
@@ -124,17 +156,6 @@ def _staged(session: Session, slice_: Slice, rows: Rows) -> Generator[Stage, Non
             session.drop_stage(name)
 
 
-def _refuse_stale(session: Session, slice_: Slice, read_at: datetime, audit: AuditTable) -> None:
-    newer = audit.newer_read(session, slice_, read_at)
-    if newer is not None:
-        raise StaleSource(
-            f"{slice_.label} was left as it was",
-            f"run {newer[0][:8]} wrote it from a source read at {newer[1].isoformat()}, after this run read its own"
-            f" at {read_at.isoformat()}",
-            "Launch this partition again, so that it reads the source as it is now",
-        )
-
-
 def _delete(session: Session, slice_: Slice) -> int:
     spelling = session.spelling
     return session.execute(
@@ -147,30 +168,4 @@ def _insert(session: Session, slice_: Slice, found: Fit, stage: str) -> int:
     return session.execute(
         f"INSERT INTO {qualified(spelling, slice_.table)} ({listed(spelling, found.names)})"
         f" {found.select(spelling, stage)}"
-    )
-
-
-def _load(
-    session: Session,
-    slice_: Slice,
-    run: Run,
-    read_at: datetime,
-    started: datetime,
-    before: int,
-    written: measure.Facts,
-    findings: Sequence[Finding],
-) -> Load:
-    now = session.clock()
-    return Load.of(
-        slice_,
-        run,
-        source_read_at=read_at,
-        started_at=started,
-        committed_at=now,
-        outcome="committed",
-        rows_before=before,
-        rows_after=written.rows,
-        checksum=written.checksum,
-        cost=session.cost((now - started).total_seconds()),
-        findings=[finding.as_plain() for finding in findings],
     )

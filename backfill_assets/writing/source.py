@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.protocol import Session, replacing
 from backfill_assets.engines.sql import create_schema, create_table
 
 if TYPE_CHECKING:
@@ -23,8 +23,11 @@ def replace_source(
         session.fetch(f"SELECT count(*), {proof} FROM {place}")
         for place in (f"staging.{name}", stage)
     )
-    if is_ != should_be:
-        names = ", ".join(columns)
+    names = ", ".join(columns)
+    if is_ != should_be and replacing(session):
+        query = f"SELECT {names} FROM {stage}"
+        session.execute(session.spelling.replace_all.format(table=f"staging.{name}", query=query))
+    elif is_ != should_be:
         with session.transaction():
             session.execute(f"DELETE FROM staging.{name}")
             session.execute(f"INSERT INTO staging.{name} ({names}) SELECT {names} FROM {stage}")

@@ -17,7 +17,7 @@ from backfill_assets.engines.postgres_claims import claiming
 from backfill_assets.errors import SliceBusy, StaleSource, WarehouseBusy
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
-from backfill_assets_tests.interruptions import after_statement
+from backfill_assets_tests.interruptions import after_statement, once
 from backfill_assets_tests.warehouses import Warehouse, at, until
 
 DAY = date(2026, 5, 12)
@@ -32,9 +32,9 @@ def rows(day: date = DAY, count: int = 50) -> dict[str, list[Any]]:
 def while_writing(
     warehouse: Warehouse, window: Any, act: Any, data: Any = None, table: Table = SALES
 ) -> None:
-    """Call `act` while run `first` is between its DELETE and its INSERT of `window`."""
+    """Call `act` while run `first` is in the middle of replacing `window`, which it has claimed."""
     with warehouse.session(who="run first") as session:
-        after_statement(session, "DELETE", act)
+        after_statement(session, warehouse.removal, once(act))
         warehouse.write(table, window, data or rows(), session=session, run_id="first")
 
 

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta, timezone
 
 from backfill_assets.engines import Claim, Engine, Session
 from backfill_assets.engines.doors import must_be_one_inside
+from backfill_assets.engines.protocol import replacing
 from backfill_assets.engines.sql import instant, qualified
 from backfill_assets.errors import (
     BackfillError,
+    BadRows,
     LimitReached,
     MissingRight,
     MissingTable,
@@ -158,6 +160,9 @@ def _stages(session: Session, points: Points, rights: Rights) -> None:
 
 def _transactions(session: Session, points: Points) -> None:
     """Delete a staged row in a transaction that is rolled back: it has to be there again."""
+    if replacing(session) is not None:
+        _replacement(session, points)
+        return
     name = f"backfill_stage_{uuid.uuid4().hex}"
     what = "transactions"
     try:
@@ -175,6 +180,32 @@ def _transactions(session: Session, points: Points) -> None:
         points.ok(what, "what was rolled back is as it was")
     else:
         points.fails(what, "a write survived its ROLLBACK", "Do not write slices here")
+
+
+def _replacement(session: Session, points: Points) -> None:
+    """Replace a staged row by one that does not fulfil the condition: it has to be refused, and the old one there."""
+    name = f"backfill_stage_{uuid.uuid4().hex}"
+    what = "replacement"
+    refused = False
+    try:
+        stage = session.stage_select(name, "SELECT 1 AS one")
+        for query in ("SELECT 2 AS one", "SELECT 1 AS one"):
+            try:
+                session.execute(
+                    session.spelling.replace.format(table=stage, condition="one = 1", query=query)
+                )
+            except BadRows:
+                refused = True
+        there = session.fetch(f"SELECT one FROM {stage}")
+    except MissingRight:  # told with the stages
+        return
+    finally:
+        with contextlib.suppress(BackfillError):
+            session.drop_stage(name)
+    if refused and there == [(1,)]:
+        points.ok(what, "one statement replaces rows by a condition, and refuses a row outside it")
+    else:
+        points.fails(what, "a row outside the condition was taken", "Do not write slices here")
 
 
 def _claims(session: Session, points: Points, engine: Engine, tables: Sequence[Table]) -> None:
@@ -195,8 +226,7 @@ def _claims(session: Session, points: Points, engine: Engine, tables: Sequence[T
             _refused_at_the_end(session, engine, claim)
         return
     waited: float | None = None
-    with points.tried(what, "a second writer finds the first one's taken"), undone(session):
-        session.claim(claim)
+    with points.tried(what, "a second writer finds the first one's taken"), undone(session, claim):
         waited = _refused_after(engine.limited(lock_wait=_SECOND_SECONDS), claim)
     if waited is not None:
         points.ok("lock_wait", f"a writer gives up waiting ({waited:.1f} s at {_SECOND_SECONDS} s)")
@@ -206,8 +236,8 @@ def _refused_after(engine: Engine, claim: Claim) -> float:
     """Return the seconds after which a second writer was told that somebody has what it claims."""
     began = time.monotonic()
     try:
-        with engine.session(who="a second doctor") as second, undone(second):
-            second.claim(claim)
+        with engine.session(who="a second doctor") as second, undone(second, claim):
+            pass
     except BackfillError as error:
         if error.then != "wait":
             raise

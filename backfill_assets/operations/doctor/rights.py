@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date
 
 from backfill_assets.engines import Claim, Session
+from backfill_assets.engines.protocol import replacing
 from backfill_assets.engines.sql import listed, qualified, quoted, text
 from backfill_assets.errors import BackfillError, MissingRight, MissingTable
 from backfill_assets.operations.doctor.points import Points
@@ -31,9 +32,18 @@ class _Undo(Exception):
 
 
 @contextlib.contextmanager
-def undone(session: Session) -> Generator[None, None, None]:
-    """Run the body in a transaction and roll it back."""
+def undone(session: Session, claim: Claim | None = None) -> Generator[None, None, None]:
+    """Run the body in a transaction, with a claim where one is given, and roll it back.
+
+    Where there are no transactions, it is run with the claim alone: what it tries there touches no row.
+    """
+    if (without := replacing(session)) is not None:
+        with without.hold(claim) if claim is not None else contextlib.nullcontext():
+            yield
+        return
     with contextlib.suppress(_Undo), session.transaction():
+        if claim is not None:
+            session.claim(claim)
         yield
         raise _Undo
 
@@ -95,10 +105,9 @@ class Rights:
         if right == "SELECT":
             session.fetch(f"SELECT * FROM {relation} WHERE 1 = 0")
             return
-        with undone(session):
-            # what a claim refuses (a view, rows that are hidden from the role) would fail there
-            if claimed:
-                session.claim(Claim(relation, (DAY,), table.qualified, "doctor"))
+        # what a claim refuses (a view, rows that are hidden from the role) would fail there
+        claim = Claim(relation, (DAY,), table.qualified, "doctor") if claimed else None
+        with undone(session, claim):
             if right == "DELETE":
                 session.execute(f"DELETE FROM {relation} WHERE 1 = 0")
             else:

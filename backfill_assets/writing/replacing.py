@@ -1,0 +1,134 @@
+"""A slice where no transaction holds several statements: claim, intent, one atomic replacement, read back, done.
+
+Each statement is committed by itself, so a process that dies leaves what it had done by then. The intent says before
+what is about to be written and what was there; `unfinished.py` tells by it what became of a writer that died.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from backfill_assets.engines.protocol import Replacing
+from backfill_assets.engines.sql import predicate, qualified, replacement
+from backfill_assets.errors import BackfillError, OutcomeUnknown, Unreachable, WriteFailed
+from backfill_assets.writing import measure
+from backfill_assets.writing.attempt import Attempt
+from backfill_assets.writing.audit import Load
+from backfill_assets.writing.measure import Facts
+from backfill_assets.writing.unfinished import give_up, settle
+
+_log = logging.getLogger(__name__)
+
+
+def replace_slice(session: Replacing, attempt: Attempt) -> Load:
+    """Replace the slice by what is staged; on any error that is told, the old rows are there or are put back."""
+    slice_, audit = attempt.slice_, attempt.audit
+    with session.hold(attempt.claim):
+        # what a writer that died has written counts for the order of reads too
+        uncertain = settle(session, slice_, audit, attempt.run, attempt.started)
+        attempt.refuse_stale(session)
+        version = session.version_of(qualified(session.spelling, slice_.table))
+        before = measure.facts_of_table(session, slice_, attempt.found)
+        measure.refuse_shrunk(slice_, before.rows, attempt.staged, attempt.run)
+        audit.intents.record(session, _intent(session, attempt, before, version))
+        session.still_holds(attempt.claim)
+        load = _Replacement(session, attempt, before, version).done()
+        for intent in uncertain:
+            give_up(session, audit, intent, "another run has written the slice since")
+    return load
+
+
+def _intent(session: Replacing, attempt: Attempt, before: Facts, version: str) -> Load:
+    columns = dict(zip(attempt.found.names, attempt.found.types, strict=True))
+    load = attempt.load(
+        session,
+        before.rows,
+        attempt.staged,
+        "intended",
+        columns=columns,
+        checksum_before=before.checksum,
+        version_before=version,
+    )
+    return replace(load, cost=None)
+
+
+@dataclass(frozen=True)
+class _Replacement:
+    """The one statement, and what is left to do once it was sent."""
+
+    session: Replacing
+    attempt: Attempt
+    before: Facts
+    version: str
+
+    def done(self) -> Load:
+        """Replace the slice and return its audit row; put the old rows back where that cannot be finished."""
+        took_effect = False
+        try:
+            inserted = self._replace(
+                self.attempt.found.select_whole(self.session.spelling, self.attempt.stage)
+            )
+            took_effect = True
+            return self._confirmed(inserted)
+        except OutcomeUnknown:
+            raise
+        except Unreachable as error:
+            # the warehouse may still be at it, so that nothing that is read now would prove anything
+            raise self._unknown(error.why) from error
+        except BackfillError as error:
+            try:
+                self._put_back(took_effect)
+            except BackfillError as second:
+                raise self._unknown(
+                    f"{error.why}; the old rows could not be put back ({second.why})"
+                ) from error
+            raise
+        except BaseException:
+            try:
+                self._put_back(took_effect)
+            except BackfillError as second:
+                _log.warning("%s may hold the new rows: %s", self.attempt.slice_.label, second)
+            raise
+
+    def _confirmed(self, inserted: int) -> Load:
+        session, attempt = self.session, self.attempt
+        written = self._facts()
+        measure.must_agree(attempt.slice_, attempt.staged, inserted, written)
+        load = attempt.load(session, self.before.rows, written)
+        attempt.audit.record(session, load)
+        attempt.audit.must_hold(session, load)
+        return load
+
+    def _replace(self, query: str) -> int:
+        spelling, slice_ = self.session.spelling, self.attempt.slice_
+        return self.session.execute(
+            replacement(spelling, qualified(spelling, slice_.table), slice_, query)
+        )
+
+    def _facts(self) -> Facts:
+        return measure.facts_of_table(self.session, self.attempt.slice_, self.attempt.found)
+
+    def _put_back(self, took_effect: bool) -> None:
+        """Replace the slice by what it held in the version before, unless it holds that or what somebody else wrote."""
+        now = self._facts()
+        if now == self.before or not (took_effect or now == self.attempt.staged):
+            return
+        spelling, slice_ = self.session.spelling, self.attempt.slice_
+        relation = qualified(spelling, slice_.table)
+        was = spelling.as_of.format(table=relation, version=self.version)
+        self._replace(f"SELECT * FROM {was} WHERE {predicate(spelling, slice_)}")
+        if self._facts() != self.before:
+            raise WriteFailed(
+                f"{slice_.label} could not be put back",
+                f"it does not hold what it held in version {self.version}",
+                "Look for a writer that does not go through here",
+            )
+
+    def _unknown(self, why: str) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"whether {self.attempt.slice_.label} was replaced is not known, though it is whole, old or new",
+            why,
+            "Launch this partition again: what became of this attempt is found out first, and replacing it twice does"
+            " no harm",
+        )
