@@ -70,19 +70,30 @@ class Jobs:
             config.connection_properties = [bigquery.ConnectionProperty("session_id", session)]
         elif new_session:
             config.create_session = True
-        # `job_retry`: a statement of a transaction that is run again by itself would be no part of what it was
-        job = self.client.query(
-            sql,
-            job_config=config,
-            job_id=job_id or f"backfill_assets_{uuid.uuid4().hex}",
-            retry=patiently(),
-            timeout=REQUEST_SECONDS,
-            job_retry=None,
-        )
+        job = self._sent(sql, config, job_id or f"backfill_assets_{uuid.uuid4().hex}")
         if not dry_run:
             self._finish(job)
             self.billed += job.total_bytes_billed or 0
         return job
+
+    def _sent(self, sql: str, config: bigquery.QueryJobConfig, job_id: str) -> Any:
+        from google.api_core.exceptions import Conflict
+
+        try:
+            # `job_retry`: a statement of a transaction that is run again by itself would be no part of what it was
+            return self.client.query(
+                sql,
+                job_config=config,
+                job_id=job_id,
+                retry=patiently(),
+                timeout=REQUEST_SECONDS,
+                job_retry=None,
+            )
+        except Conflict as error:
+            # the answer to the first request was lost, and the client asked again: the job of our name is under way
+            if f"job {self.client.project}:".lower() not in str(error).lower():
+                raise
+            return self.client.get_job(job_id, retry=patiently(), timeout=REQUEST_SECONDS)
 
     def _finish(self, job: Any) -> None:
         """Wait for a job; whoever stops waiting stops the job as well, or it would go on in the transaction."""

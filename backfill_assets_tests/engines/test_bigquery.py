@@ -440,6 +440,36 @@ def test_a_commit_of_which_nobody_knows_has_an_unknown_outcome(
     assert loaded.count("mart.fct_sales") == 2
 
 
+@pytest.mark.parametrize("word", ["BEGIN", "DELETE", "INSERT INTO `mart`", "COMMIT"])
+def test_a_statement_whose_first_answer_is_lost_is_carried_out_once_and_told_as_what_it_was(
+    loaded: Warehouse, word: str
+) -> None:
+    from google.api_core.exceptions import Conflict
+    from requests.exceptions import ConnectionError as Cut
+
+    with loaded.session() as session:
+        client = session._open_jobs.client  # type: ignore[attr-defined]
+        request, lost = client._connection.api_request, list[str]()
+
+        def cut_once(**asked: Any) -> Any:
+            query = (asked.get("data") or {}).get("configuration", {}).get("query", {}).get("query")
+            if asked["method"] != "POST" or not (query or "").startswith(word):
+                return request(**asked)
+            job = asked["data"]["jobReference"]["jobId"]
+            if (
+                job in lost
+            ):  # what BigQuery says of a name that it has seen, and the emulator does not
+                raise Conflict(f"Already Exists: Job {client.project}:US.{job}")
+            lost.append(job)
+            request(**asked)
+            raise Cut("Connection aborted.")
+
+        client._connection.api_request = cut_once
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [3]}, session=session)
+    assert len(lost) == 1
+    assert loaded.rows("SELECT id FROM mart.fct_sales") == [(3,)]
+
+
 # errors
 
 
