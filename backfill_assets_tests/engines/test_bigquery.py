@@ -481,6 +481,8 @@ def _error(code: int, reason: str, message: str) -> Exception:
 
 ERRORS = {
     "no_right": (403, "accessDenied", "Access Denied: Table p:d.t: User may not", MissingRight),
+    "no_right_or_no_table": (403, "accessDenied", "Access Denied: Table p:d.t: User does not have permission to query table p:d.t, or perhaps it does not exist in location EU.", MissingRight),
+    "streamed": (400, "invalidQuery", "UPDATE or DELETE statement over table p.d.t would affect rows in the streaming buffer, which is not supported", SliceBusy),
     "no_table": (404, "notFound", "Not found: Table p:d.t", MissingTable),
     "no_column": (400, "invalidQuery", "Unrecognized name: nope at [1:8]", MissingTable),
     "quota": (403, "quotaExceeded", "Quota exceeded: Your project exceeded", QuotaExceeded),
