@@ -36,13 +36,17 @@ class Limits:
 
 @dataclass
 class Jobs:
-    """Runs statements as jobs of one client; `labels` go with every one, `billed` adds up the bytes that they cost."""
+    """Runs statements as jobs of one client; `labels` go with every one, `billed` adds up the bytes that they cost.
+
+    `location` is where jobs run; None leaves it to what each one reads.
+    """
 
     client: bigquery.Client
     dataset: str
     limits: Limits
     labels: dict[str, str] = field(default_factory=dict[str, str])
     billed: int = 0
+    location: str | None = None
 
     def query(
         self,
@@ -85,6 +89,7 @@ class Jobs:
                 sql,
                 job_config=config,
                 job_id=job_id,
+                location=self.location,
                 retry=patiently(),
                 timeout=REQUEST_SECONDS,
                 job_retry=None,
@@ -93,7 +98,12 @@ class Jobs:
             # the answer to the first request was lost, and the client asked again: the job of our name is under way
             if f"job {self.client.project}:".lower() not in str(error).lower():
                 raise
-            return self.client.get_job(job_id, retry=patiently(), timeout=REQUEST_SECONDS)
+            return self._named(job_id)
+
+    def _named(self, job_id: str) -> Any:
+        return self.client.get_job(
+            job_id, location=self.location, retry=patiently(), timeout=REQUEST_SECONDS
+        )
 
     def _finish(self, job: Any) -> None:
         """Wait for a job; whoever stops waiting stops the job as well, or it would go on in the transaction."""
@@ -150,7 +160,7 @@ class Jobs:
     def _was_done(self, job_id: str) -> bool:
         """Tell whether the job is known to have ended well; raise its error where it is known to have failed."""
         try:
-            job: Any = self.client.get_job(job_id, retry=patiently(), timeout=REQUEST_SECONDS)
+            job = self._named(job_id)
         except families():  # also where nobody knows the job: it may still be on its way
             return False
         if job.state == "DONE" and job.error_result:

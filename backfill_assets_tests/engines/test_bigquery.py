@@ -396,6 +396,48 @@ def test_a_dead_writer_of_the_emulator_leaves_the_slice_as_it_was(loaded: Wareho
     assert loaded.write(SALES, "2026-05-12", ROWS).rows_before == 2
 
 
+def test_a_session_that_somebody_has_ended_keeps_no_later_slice_from_being_written(
+    loaded: Warehouse,
+) -> None:
+    from google.api_core.exceptions import BadRequest
+
+    with loaded.session() as session:
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [3]}, session=session)
+        client, ended = session._open_jobs.client, session._session  # type: ignore[attr-defined]
+        query = client.query
+
+        def refused(sql: str, *, job_config: Any, **options: Any) -> Any:
+            if ended in str(job_config.to_api_repr()):
+                raise BadRequest(f"Session {ended} is already terminated")
+            return query(sql, job_config=job_config, **options)
+
+        client.query = refused
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [4]}, session=session)
+    assert loaded.rows("SELECT id FROM mart.fct_sales") == [(4,)]
+
+
+def test_a_transaction_runs_where_its_dataset_is(bigquery: Warehouse) -> None:
+    with bigquery.session() as session:
+        client = session._open_jobs.client  # type: ignore[attr-defined]
+        get_dataset, request = client.get_dataset, client._connection.api_request
+        where: dict[str, Any] = {}
+
+        def elsewhere(*asked: Any, **options: Any) -> Any:
+            dataset = get_dataset(*asked, **options)
+            dataset._properties["location"] = "europe-west3"
+            return dataset
+
+        def noted(**asked: Any) -> Any:
+            data = asked.get("data") or {}
+            sql = data.get("configuration", {}).get("query", {}).get("query", "")
+            where[sql.split(" ")[0]] = data.get("jobReference", {}).get("location")
+            return request(**asked)
+
+        client.get_dataset, client._connection.api_request = elsewhere, noted
+        bigquery.write(SALES, "2026-05-12", ROWS, session=session)
+    assert {where[word] for word in ("BEGIN", "UPDATE", "DELETE", "COMMIT")} == {"europe-west3"}
+
+
 # the outcome of a COMMIT
 
 
