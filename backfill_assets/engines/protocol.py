@@ -72,6 +72,7 @@ class Spelling:
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
     DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
     `claims_are_rows`: whether a claim is a row of a table that is made for it and stays.
+    `asks_for_partitions`: whether a table may refuse what names none of its partition columns.
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back.
     """
 
@@ -101,6 +102,7 @@ class Spelling:
     grants: Mapping[str, str] = field(default_factory=dict[str, str])
     claims_are_rows: bool = False
     ddl_rolls_back: bool = False
+    asks_for_partitions: bool = False
     folds_upper: bool = False
     scale_0_is_whole: bool = False
     text_type: str = "TEXT"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -32,6 +33,8 @@ from backfill_assets.errors import (
     WriteFailed,
 )
 from backfill_assets.expectations import Source
+from backfill_assets.operations.doctor.examine import examined
+from backfill_assets.operations.doctor.points import failed
 from backfill_assets.operations.previewing import Asked, preview
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
@@ -224,6 +227,24 @@ def test_every_statement_on_a_table_that_asks_for_a_partition_filter_has_the_bar
         assert f"WHERE {BARE}" in sql
         assert not re.search(r"CAST\(`?day", sql)
     assert bigquery.rows("SELECT id FROM mart.fct_sales WHERE day = DATE '2026-05-12'") == [(3,)]
+
+
+def test_the_doctor_names_the_partition_column_of_a_table_that_asks_for_it(
+    loaded: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    query = bigquery_jobs.Jobs.query
+    monkeypatch.setattr(
+        bigquery_jobs.Jobs,
+        "query",
+        lambda jobs, sql, **options: (asked.append(sql), query(jobs, sql, **options))[1],
+    )
+    sales = replace(SALES, source=Source("mart.fct_sales", on="day"))
+    found = examined({"live": loaded.engine}, [sales], AUDIT)
+    assert failed(found) == []
+    touching = [sql for sql in asked if re.search("FROM (`mart`.`fct_sales`|mart.fct_sales)", sql)]
+    assert [sql.split()[0] for sql in touching] == ["SELECT", "DELETE", "SELECT"]
+    assert all("WHERE `day` IS NULL AND 1 = 0" in sql for sql in touching)
 
 
 FILTERED = re.compile(r"`(?:day|at)` >= ")
