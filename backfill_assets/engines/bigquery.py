@@ -42,6 +42,7 @@ SPELLING = Spelling(
     hash_sum="CAST(coalesce(sum(CAST({hash} AS BIGNUMERIC)), 0) AS STRING)",
     try_cast="SAFE_CAST({value} AS {type})",
     claims_are_rows=True,
+    asks_for_partitions=True,
     case_sensitive=False,
     longest_name=300,
     forbidden='!"$()*,./;?@[\\]^`{}~',

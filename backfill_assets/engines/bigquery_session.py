@@ -241,15 +241,35 @@ class BigQuerySession(Transactions):
 
     def _started(self) -> int:
         """Begin; the first transaction makes the BigQuery session that later ones share."""
-        jobs = self._open_jobs
         with self._guarded():
-            if self._session is None:
-                job: Any = jobs.query("BEGIN TRANSACTION", new_session=True)
+            if not self._begun_again():
+                self._locate()
+                job: Any = self._open_jobs.query("BEGIN TRANSACTION", new_session=True)
                 self._session = job.session_info.session_id
-            else:
-                jobs.query("BEGIN TRANSACTION", session=self._session)
         self._inside = True
         return -1
+
+    def _begun_again(self) -> bool:
+        """Begin in the BigQuery session that is there; False where it has ended, by its age or by somebody's hand."""
+        if self._session is None:
+            return False
+        try:
+            with speaking():
+                self._open_jobs.query("BEGIN TRANSACTION", session=self._session)
+        except (WriteFailed, MissingTable):
+            self._abandon()
+            return False
+        return True
+
+    def _locate(self) -> None:
+        """Find out where the dataset is: BEGIN names no table, and its session would be where BigQuery likes best."""
+        if self._engine.location is None and self._open_jobs.location is None:
+            place = f"{self._engine.project}.{self._engine.dataset}"
+            with contextlib.suppress(MissingTable, MissingRight), speaking():
+                dataset: Any = self._open_jobs.client.get_dataset(
+                    place, retry=patiently(), timeout=REQUEST_SECONDS
+                )
+                self._open_jobs.location = dataset.location
 
     def _committed(self) -> int:
         with self._guarded():

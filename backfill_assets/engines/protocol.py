@@ -73,6 +73,7 @@ class Spelling:
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
     DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
     `claims_are_rows`: whether a claim is a row of a table that is made for it and stays.
+    `asks_for_partitions`: whether a table may refuse what names none of its partition columns.
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back; where not, none is made
     inside one. `drop_table`: what removes the table `{name}` (a text literal: `{name_text}`) if it is there.
     `claims_meet_late`: whether two claims of one slice are both granted, and the second to commit is refused.
@@ -112,6 +113,7 @@ class Spelling:
     replace: str = ""
     replace_all: str = ""
     as_of: str = ""
+    asks_for_partitions: bool = False
     folds_upper: bool = False
     scale_0_is_whole: bool = False
     text_type: str = "TEXT"

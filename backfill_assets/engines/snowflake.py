@@ -102,6 +102,8 @@ _SETTINGS: dict[str, Any] = {
     "AUTOCOMMIT": True,
     "TRANSACTION_ABORT_ON_ERROR": True,
     "ABORT_DETACHED_QUERY": True,
+    # many values the connector would otherwise bring by PUT, also where bulk_load=insert asks for none
+    "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": 0,
     "BINARY_INPUT_FORMAT": "HEX",
     "DATE_INPUT_FORMAT": "AUTO",
     "TIMESTAMP_INPUT_FORMAT": "AUTO",
