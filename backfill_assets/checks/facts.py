@@ -11,7 +11,7 @@ from backfill_assets.checks.by_slice import Buckets, Number, measured
 from backfill_assets.checks.late import is_late, must_be_instant
 from backfill_assets.checks.read_times import read_times
 from backfill_assets.engines import Session, Spelling
-from backfill_assets.engines.sql import qualified, quoted, summed
+from backfill_assets.engines.sql import by_type, qualified, quoted, summed
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.expectations import NoRows, RowCount, Source, Totals
 from backfill_assets.slice import Slice
@@ -25,6 +25,7 @@ from backfill_assets.writing.expecting import (
     summed_columns,
     whose_of,
 )
+from backfill_assets.writing.fit import folded
 from backfill_assets.writing.reference import Reference, reference
 
 # the last load of a slice, by `key_of`
@@ -116,7 +117,7 @@ def _table(
     spelling, sums = session.spelling, summed_columns(table.expects)
     measures = {"rows": "count(*)"}
     if table.unique_key:
-        measures["keys"] = count_apart(spelling, table.unique_key)
+        measures["keys"] = count_apart(spelling, table.unique_key, columns)
     measures |= {f"sum {name}": summed(spelling, quoted(spelling, name)) for name in sums}
     measures |= {f"abs {name}": summed(spelling, f"abs({quoted(spelling, name)})") for name in sums}
     relation = qualified(spelling, table)
@@ -132,10 +133,16 @@ def _table(
     ]
 
 
-def count_apart(spelling: Spelling, key: Sequence[str]) -> str:
-    """Return the SQL that counts different keys, two NULLs being no difference."""
+def count_apart(spelling: Spelling, key: Sequence[str], types: Mapping[str, str]) -> str:
+    """Return the SQL that counts different keys, two NULLs being no difference; `types` are those of all columns."""
     if len(key) > 1:
-        parts = (spelling.key_part.format(column=quoted(spelling, name)) for name in key)
+        kinds = {folded(name, spelling): kind for name, kind in types.items()}
+        parts = (
+            by_type(spelling.key_parts, kinds.get(folded(name, spelling), "")).format(
+                column=quoted(spelling, name)
+            )
+            for name in key
+        )
         return spelling.count_rows_apart.format(columns=spelling.key_joint.join(parts))
     name = quoted(spelling, key[0])  # a bare column is counted in half the time
     return f"count(DISTINCT {name}) + coalesce(max(CASE WHEN {name} IS NULL THEN 1 END), 0)"

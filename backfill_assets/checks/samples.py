@@ -34,17 +34,11 @@ class Samples:
             return verdict
         self._left -= 1
         try:
-            rows = self._session.fetch(self._some(verdict, sql))
+            some = first(self._session.spelling, _ROWS, f"* FROM (\n{sql}\n) AS offending")
+            rows = self._session.fetch(some)
         except BackfillError:  # the verdict has failed anyway, and says why
             return verdict
         return replace(verdict, sample=tuple(", ".join(map(_shown, row))[:300] for row in rows))
-
-    def _some(self, verdict: Verdict, sql: str) -> str:
-        """Return the query for some rows of what `sql` finds."""
-        spelling, rule = self._session.spelling, self._table.rule(verdict.check)
-        if rule is not None and not spelling.nested_ctes:
-            return self._broken(rule, verdict.slice, first(spelling, _ROWS, "*"))
-        return first(spelling, _ROWS, f"* FROM (\n{sql}\n) AS offending")
 
     def _query(self, verdict: Verdict) -> str | None:
         spelling, table, slice_ = self._session.spelling, self._table, verdict.slice
@@ -60,12 +54,12 @@ class Samples:
             )
         return self._late(verdict) if verdict.check == "late_rows" else None
 
-    def _broken(self, rule: NoRows, slice_: Slice, select: str = "SELECT *") -> str:
+    def _broken(self, rule: NoRows, slice_: Slice) -> str:
         spelling = self._session.spelling
         rows = (
             f"SELECT * FROM {qualified(spelling, self._table)} WHERE {predicate(spelling, slice_)}"
         )
-        return broken_by(rule, rows, select)
+        return broken_by(rule, rows)
 
     def _late(self, verdict: Verdict) -> str | None:
         source, since = self._table.source, verdict.since

@@ -51,7 +51,7 @@ SPELLING = Spelling(
     who_am_i="SELECT SESSION_USER()",
     count_rows_apart="count(DISTINCT TO_JSON_STRING([{columns}]))",
     # minus nothing is nothing, as it is for GROUP BY; texts stand in quotation marks there
-    key_part=r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')",
+    key_parts={"": r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')"},
 )
 _OPTIONS = {
     "location": None,

@@ -55,7 +55,8 @@ class Spelling:
     `group_by_place`: whether GROUP BY takes the numbers of columns.
     `nested_ctes`: whether a WITH may stand inside parentheses.
     `flat_cases`: whether many conditions stand in one CASE, because few may stand inside each other.
-    `key_part`, `key_joint`: how one column of a key stands among `{columns}` of `count_rows_apart`.
+    `key_parts`, `key_joint`: how a column of a type ('' for all other types) stands among `{columns}` of
+    `count_rows_apart`, minus nothing being nothing.
     `instants_are_utc`: whether instants are kept as a clock without a zone, which shows UTC.
     `identity`: the query whose one row no other warehouse gives; None where the address tells.
     `epoch_seconds`: the seconds of the time `{column}` since 1970, a wall clock being taken for UTC's.
@@ -132,7 +133,7 @@ class Spelling:
     group_by_place: bool = True
     nested_ctes: bool = True
     flat_cases: bool = False
-    key_part: str = "{column}"
+    key_parts: Mapping[str, str] = field(default_factory=lambda: {"": "{column}"})
     key_joint: str = ", "
     instants_are_utc: bool = False
 

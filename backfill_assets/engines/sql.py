@@ -6,7 +6,7 @@ The predicate of a slice is spelled here and nowhere else, so that DELETE, INSER
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # what SQL without quotes folds; anything else has to be quoted to be written at all
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*")
+# `(10, 2)` of `decimal(10, 2)`
+_PARAMETERS = re.compile(r"\s*\([^)]*\)")
 
 
 def quoted(spelling: Spelling, name: str) -> str:
@@ -84,6 +86,11 @@ def same_text(spelling: Spelling, column: str, value: str) -> str:
 def first(spelling: Spelling, count: int, rest: str, *, distinct: bool = False) -> str:
     """Return `SELECT rest` with no more than `count` rows of its result."""
     return spelling.first.format(distinct="DISTINCT " * distinct, rest=rest, count=int(count))
+
+
+def by_type(templates: Mapping[str, str], kind: str) -> str:
+    """Return the template of a column's type, or that of all other types, which is named ''."""
+    return templates.get(_PARAMETERS.sub("", kind).lower(), templates[""])
 
 
 def summed(spelling: Spelling, column: str) -> str:

@@ -114,17 +114,24 @@ def spelling(
         group_by_place=False,
         nested_ctes=False,
         flat_cases=True,  # ten CASE inside each other are the most
-        key_part=f"DATALENGTH({{column}}), {n}':', CONVERT({text}, {{column}}, 121), {n}'|'",
-        count_rows_apart="count(DISTINCT HASHBYTES('SHA2_256', CONCAT({columns})))",
+        key_parts=_column_hash(words, n, binary, zero="0E0"),
+        key_joint=" + ",
+        count_rows_apart="count(DISTINCT HASHBYTES('SHA2_256', {columns}))",
         instants_are_utc=not instants,
     )
 
 
-def _column_hash(words: str, n: str, binary: str) -> dict[str, str]:
-    """Return how each type enters the hash of a row: as text that gives back every bit, its length before it."""
+def _column_hash(words: str, n: str, binary: str, zero: str | None = None) -> dict[str, str]:
+    """Return how each type enters the hash of a row: as text that gives back every bit, its length before it.
+
+    With a `zero`, minus nothing is that too.
+    """
+    number = (
+        "{column}" if zero is None else f"CASE {{column}} WHEN 0 THEN {zero} ELSE {{column}} END"
+    )
     texts = {
         ("nvarchar", "varchar", "nchar", "char", "sysname"): f"CAST({{column}} AS {words})",
-        ("float", "real"): f"CONVERT({words}, {{column}}, 3)",
+        ("float", "real"): f"CONVERT({words}, {number}, 3)",
         ("money", "smallmoney"): f"CONVERT({words}, {{column}}, 2)",
         ("binary", "varbinary"): f"CONVERT({words}, {{column}}, 2)",
         ("date",): f"CONVERT({words}, {{column}}, 23)",

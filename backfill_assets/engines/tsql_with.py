@@ -27,19 +27,28 @@ def hoisted(sql: str) -> str:
         return sql
     from sqlglot import exp
 
-    found: list[Any] = []
-    for inner in list(tree.find_all(exp.Query)):
-        if inner is not tree and (ctes := inner.args.get(_place(inner))) is not None:
-            inner.set(_place(inner), None)
-            # what stands further in may be named by what stands around it
-            found = [*ctes.expressions, *found]
-    own = tree.args.get(_place(tree))
-    found += own.expressions if own is not None else []
+    found = _taken(tree)
     names = [cte.alias.lower() for cte in found]
     if not found or len(set(names)) < len(names):
         return sql
     tree.set(_place(tree), exp.With(expressions=found))
     return tree.sql(dialect="tsql")
+
+
+def _taken(tree: Any) -> list[Any]:
+    """Take every WITH out of a statement, and return their parts, each behind those that it can name."""
+    from sqlglot import exp
+
+    found: list[Any] = []
+    own = tree.args.get(_place(tree))
+    if own is not None:
+        tree.set(_place(tree), None)
+        for cte in own.expressions:
+            found += [*_taken(cte.this), cte]
+    for inner in list(tree.find_all(exp.Query)):
+        if inner is not tree and inner.args.get(_place(inner)) is not None:
+            found += _taken(inner)
+    return found
 
 
 def _parsed(sql: str) -> Any:

@@ -44,7 +44,7 @@ def coming(session: Session, slices: Sequence[Slice], select: Select) -> list[Co
     named = {folded(name, spelling) for name in there or ()}
     measures = {"rows": "count(*)"}
     if table.unique_key and all(folded(name, spelling) in named for name in table.unique_key):
-        measures["keys"] = count_apart(spelling, table.unique_key)
+        measures["keys"] = count_apart(spelling, table.unique_key, there or {})
     sums = [name for name in summed_columns(table.expects) if folded(name, spelling) in named]
     measures |= {f"sum {name}": summed(spelling, quoted(spelling, name)) for name in sums}
     measures |= {f"abs {name}": summed(spelling, f"abs({quoted(spelling, name)})") for name in sums}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import (
+    by_type,
     first,
     listed,
     predicate,
@@ -31,7 +31,6 @@ from backfill_assets.writing.run import Run
 
 _SAMPLE = 5
 _SHOWN = 80
-_PARAMETERS = re.compile(r"\s*\([^)]*\)")
 
 
 @dataclass(frozen=True)
@@ -177,9 +176,7 @@ def _checksum(session: Session, names: Mapping[str, str]) -> str:
     spelling = session.spelling
     columns: list[str] = []
     for place, (name, kind) in enumerate(names.items(), 1):
-        template = spelling.column_hash.get(
-            _PARAMETERS.sub("", kind).lower(), spelling.column_hash[""]
-        )
+        template = by_type(spelling.column_hash, kind)
         columns.append(template.format(column=quoted(spelling, name), place=place))
     joined = spelling.hash_joint.join(columns)
     return spelling.hash_sum.format(hash=spelling.row_hash.format(columns=joined))

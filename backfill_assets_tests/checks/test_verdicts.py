@@ -142,6 +142,8 @@ def asked(warehouse: Warehouse, verdict: Verdict) -> list[tuple[Any, ...]]:
 def test_keys_with_nothing_in_them_are_told_apart_as_people_do(
     warehouse: Warehouse, value: str
 ) -> None:
+    if value == "NaN" and (why := warehouse.lacks("NaN")):
+        pytest.skip(why)
     twins = {
         "NaN": [float("nan"), float("nan")],
         "null": [None, None],
@@ -440,11 +442,14 @@ def test_a_slice_that_cannot_be_asked_leaves_the_others_their_answers(warehouse:
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"), [("BOOLEAN", ("true", "false")), ("INTEGER", ("05", "06"))]
+    ("kind", "values"),
+    [("BOOLEAN", ("true", "false")), ("INTEGER", ("5", "6")), ("INTEGER", ("05", "06"))],
 )
 def test_dimensions_that_are_no_text_are_told_apart_as_the_engine_does(
     warehouse: Warehouse, kind: str, values: tuple[str, str]
 ) -> None:
+    if why := warehouse.lacks(values[0]):
+        pytest.skip(why)
     warehouse.execute(f"CREATE TABLE src (day DATE, part {kind}, came TIMESTAMPTZ)")
     warehouse.execute(f"CREATE TABLE t (day DATE, part {kind})")
     table = Table(

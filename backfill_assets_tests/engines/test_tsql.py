@@ -642,6 +642,11 @@ def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
             "WITH b AS (WITH a AS (SELECT 1 AS n) SELECT * FROM a) SELECT * FROM b",
             "WITH a AS (SELECT 1 AS n), b AS (SELECT * FROM a) SELECT * FROM b",
         ),
+        # what stands further in names what stands around it
+        (
+            "WITH r AS (SELECT 1 AS n) SELECT * FROM (WITH a AS (SELECT * FROM r) SELECT * FROM a) AS x",
+            "WITH r AS (SELECT 1 AS n), a AS (SELECT * FROM r) SELECT * FROM (SELECT * FROM a) AS x",
+        ),
         # two of one name would become one: the server says that it takes none of them
         (
             "WITH a AS (SELECT 2 AS n) SELECT * FROM (WITH a AS (SELECT 1 AS n) SELECT * FROM a) AS x",
