@@ -14,11 +14,18 @@ from backfill_assets_tests.bigquery_emulator import running
 from backfill_assets_tests.bigquery_warehouse import BigQueryWarehouse
 from backfill_assets_tests.databricks_workspace import DatabricksWarehouse, LiveWarehouse
 from backfill_assets_tests.snowflake_accounts import SnowflakeWarehouse, account_in_this_process
+from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehouse
 from backfill_assets_tests.warehouses import Warehouse
 
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
-CONTRACT = (*ENGINES, "snowflake", "bigquery", "databricks")
+CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver", "databricks")
+# real servers, of those only whose URL is given: docs/engines/sqlserver.md
+LIVE = {
+    f"live_{kind}": os.environ[name]
+    for kind in ("sqlserver", "synapse", "fabric")
+    if os.environ.get(name := f"BACKFILL_TEST_{kind.upper()}_URL")
+}
 # a catalog of a real workspace, for tests alone: it is emptied before each one
 DATABRICKS_URL = os.environ.get("BACKFILL_TEST_DATABRICKS_URL")
 _EMPTYING = (
@@ -71,7 +78,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Ask a test that takes a `warehouse` of each engine in turn, or of those that its mark `only` names."""
     if "warehouse" not in metafunc.fixturenames:
         return
-    asked = CONTRACT if ".engines." in metafunc.module.__name__ else ENGINES
+    rooms, asked = (".engines.", ".checks."), ENGINES
+    if any(room in metafunc.module.__name__ for room in rooms):
+        asked = (*CONTRACT, *LIVE)
     for mark in metafunc.definition.iter_markers("only"):
         asked = tuple(name for name in asked if name in mark.args)
     if DATABRICKS_URL and "databricks" in asked:
@@ -130,3 +139,47 @@ def bigquery_server() -> Iterator[str]:
 def bigquery(bigquery_server: str, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
     """An empty BigQuery project with the one dataset that tables are in whose names give none."""
     return BigQueryWarehouse.fresh(bigquery_server, monkeypatch)
+
+
+@pytest.fixture
+def sqlserver(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty database of a SQL Server that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("sqlserver", monkeypatch)
+
+
+@pytest.fixture
+def synapse(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty dedicated pool that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("synapse", monkeypatch)
+
+
+@pytest.fixture
+def fabric(monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """An empty Warehouse of Fabric that DuckDB plays in this process."""
+    return TSqlWarehouse.fresh("fabric", monkeypatch)
+
+
+def _live(kind: str) -> Iterator[Warehouse]:
+    found = LiveTSqlWarehouse.at(LIVE[kind])
+    try:
+        yield found
+    finally:
+        found.empty()
+
+
+@pytest.fixture
+def live_sqlserver() -> Iterator[Warehouse]:
+    """An empty database of a real SQL Server."""
+    yield from _live("live_sqlserver")
+
+
+@pytest.fixture
+def live_synapse() -> Iterator[Warehouse]:
+    """An empty dedicated pool of a real workspace."""
+    yield from _live("live_synapse")
+
+
+@pytest.fixture
+def live_fabric() -> Iterator[Warehouse]:
+    """An empty Warehouse of a real workspace."""
+    yield from _live("live_fabric")

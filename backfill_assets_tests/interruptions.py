@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -74,7 +75,7 @@ def _around(
 ) -> None:
     def begins(sql: str) -> bool:
         # an engine may quote names otherwise, or fold them
-        return sql.replace("`", '"').lower().startswith(beginning.lower())
+        return re.sub(r"[`\[\]]", '"', sql).lower().startswith(beginning.lower())
 
     # PostgreSQL's COMMIT is looked at more closely than execute() does
     name = "_run" if beginning == "COMMIT" and hasattr(session, "_run") else "execute"

@@ -58,6 +58,20 @@ class Warehouse:
         """Whether a schema and a table may have quotes in their names."""
         return True
 
+    @property
+    def keeps_lengths(self) -> bool:
+        """Whether a text column takes no more characters than it says."""
+        return self.is_postgres
+
+    @property
+    def keeps_nan(self) -> bool:
+        """Whether floats may be NaN or infinite."""
+        return True
+
+    def day_after(self, day: str) -> str:
+        """Return the day after a date, in the engine's own SQL."""
+        return f"{day} + 1" if self.is_postgres else f"{day} + INTERVAL 1 DAY"
+
     def quoted(self, name: str) -> str:
         """Return a name for SQL that means the one of that spelling in a frame."""
         return quoted(self.engine().spelling, name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from backfill_assets.engines import Session, Spelling
 from backfill_assets.table import Table
-from backfill_assets.writing.fit import FAMILY_OF, family, folded
+from backfill_assets.writing.fit import family, folded, holds_kind
 
 # standard SQL: so many binary digits, of which an engine has two sizes
 _FLOAT = re.compile(r"^\s*float\s*\(\s*(\d+)\s*\)\s*$", re.I)
@@ -29,7 +29,11 @@ def schema_problems(session: Session, table: Table, columns: Mapping[str, str] |
     names: list[str] = list(dict.fromkeys([*([column.name] if column else []), *needed]))
     found = [f"column {name!r} is missing" for name in names if folded(name, spelling) not in there]
     kind = there.get(folded(column.name, spelling)) if column is not None else None
-    if column is not None and kind and family(kind, spelling) != FAMILY_OF[column.kind]:
+    if (
+        column is not None
+        and kind
+        and not holds_kind(column.kind, family(kind, spelling), spelling)
+    ):
         found.append(f"column {column.name!r} is declared to hold {column.kind} and holds {kind}")
     for name, declared in (table.columns or {}).items():
         actual = there.get(folded(name, spelling))

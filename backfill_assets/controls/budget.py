@@ -93,6 +93,10 @@ class Budget:
             if (value := getattr(self, field.name)) is not None
         )
 
+    def cost_left(self, spent: Spent) -> list[float]:
+        """Return what is left of the cost, where it is capped."""
+        return [] if self.cost is None else [max(0.0, self.cost - spent.cost)]
+
     def exceeded(self, spent: Spent, now: datetime) -> list[str]:
         """Return in words each cap that is reached."""
         found = [
@@ -149,7 +153,10 @@ def within_budget(
     session: Callable[[], Session],
     audit: AuditTable,
 ) -> Control:
-    """Return the control that refuses the next slice once a cap of the backfill, or of its table in it, is reached."""
+    """Return the control that refuses the next slice once a cap of the backfill, or of its table in it, is reached.
+
+    Where it lets a slice pass, no single statement of it may cost more than what is left, on engines that can cap that.
+    """
 
     @cache
     def members() -> dict[str, tuple[str, ...]]:
@@ -163,12 +170,20 @@ def within_budget(
     def why(slice_: Slice) -> str | None:
         total = _raised(instance, family).over(given)
         now, table = datetime.now(timezone.utc), slice_.table
-        found = total.exceeded(spent(None), now) if total.is_set else []
-        helps = [_how(family)] if found else []
-        if by_table.is_set and (over := by_table.exceeded(spent(table), now)):
-            found += [f"{one} on {table.qualified}" for one in over]
-            helps.append("raise the table's budget where it is declared")
+        found, helps, left = list[str](), list[str](), list[float]()
+        if total.is_set:
+            all_of_it = spent(None)
+            found += total.exceeded(all_of_it, now)
+            helps += [_how(family)] if found else []
+            left += total.cost_left(all_of_it)
+        if by_table.is_set:
+            of_table = spent(table)
+            if over := by_table.exceeded(of_table, now):
+                found += [f"{one} on {table.qualified}" for one in over]
+                helps.append("raise the table's budget where it is declared")
+            left += by_table.cost_left(of_table)
         if not found:
+            session().may_cost(min(left) if left else None)
             return None
         whose = f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
         how = f"{' and '.join(helps)}, then launch the rest"

@@ -42,13 +42,16 @@ SPELLING = Spelling(
     hash_sum="CAST(coalesce(sum(CAST({hash} AS BIGNUMERIC)), 0) AS STRING)",
     try_cast="SAFE_CAST({value} AS {type})",
     claims_are_rows=True,
+    asks_for_partitions=True,
     case_sensitive=False,
     longest_name=300,
     forbidden='!"$()*,./;?@[\\]^`{}~',
     epoch_seconds="UNIX_MICROS(CAST({column} AS TIMESTAMP)) / 1000000",
     day_of_instant="DATE({column}, {zone})",
     who_am_i="SELECT SESSION_USER()",
-    count_rows_apart="count(DISTINCT TO_JSON_STRING(STRUCT({columns})))",
+    count_rows_apart="count(DISTINCT TO_JSON_STRING([{columns}]))",
+    # minus nothing is nothing, as it is for GROUP BY; texts stand in quotation marks there
+    key_part=r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')",
 )
 _OPTIONS = {
     "location": None,

@@ -49,6 +49,11 @@ _BUSY: Rule = (
     f"another writer changed the table at the same time{AS_IT_WAS}",
     "Let that writer finish, then launch this partition again",
 )
+_STREAMED: Rule = (
+    SliceBusy,
+    f"rows of the slice were streamed into the table just now, and BigQuery lets nobody delete those yet{AS_IT_WAS}",
+    "Launch this partition again in 30 to 90 minutes",
+)
 _UNFIT: Rule = (
     SchemaMismatch,
     f"a value does not fit its column{AS_IT_WAS}",
@@ -57,7 +62,8 @@ _UNFIT: Rule = (
 _BILLED: Rule = (
     LimitReached,
     f"a statement would have read more bytes than it may{AS_IT_WAS}",
-    "Raise maximum_bytes_billed in the warehouse URL, or let the query read less (a filter on the partition column)",
+    "Raise maximum_bytes_billed in the warehouse URL or the backfill's budget/cost, or let the query read less (a filter"
+    " on the partition column)",
 )
 _UNFILTERED: Rule = (
     WriteFailed,
@@ -78,8 +84,11 @@ _OTHER: Rule = (
 # in this order: `invalidQuery` and `accessDenied` are reasons of many things that only the words tell apart
 _BY_WORDS: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (("aborted due to concurrent", "could not serialize access"), _BUSY),
+    (("streaming buffer",), _STREAMED),
     (("without a filter over column",), _UNFILTERED),
     (("bytes billed", "bytesbilledlimitexceeded"), _BILLED),
+    # it goes on with "or perhaps it does not exist", of tables that do
+    (("access denied",), _FORBIDDEN),
     (("job timed out", "timed out and was cancelled", "exceeded the timeout"), _STOPPED),
     (
         (

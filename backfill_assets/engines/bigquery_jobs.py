@@ -36,13 +36,17 @@ class Limits:
 
 @dataclass
 class Jobs:
-    """Runs statements as jobs of one client; `labels` go with every one, `billed` adds up the bytes that they cost."""
+    """Runs statements as jobs of one client; `labels` go with every one, `billed` adds up the bytes that they cost.
+
+    `location` is where jobs run; None leaves it to what each one reads.
+    """
 
     client: bigquery.Client
     dataset: str
     limits: Limits
     labels: dict[str, str] = field(default_factory=dict[str, str])
     billed: int = 0
+    location: str | None = None
 
     def query(
         self,
@@ -70,19 +74,36 @@ class Jobs:
             config.connection_properties = [bigquery.ConnectionProperty("session_id", session)]
         elif new_session:
             config.create_session = True
-        # `job_retry`: a statement of a transaction that is run again by itself would be no part of what it was
-        job = self.client.query(
-            sql,
-            job_config=config,
-            job_id=job_id or f"backfill_assets_{uuid.uuid4().hex}",
-            retry=patiently(),
-            timeout=REQUEST_SECONDS,
-            job_retry=None,
-        )
+        job = self._sent(sql, config, job_id or f"backfill_assets_{uuid.uuid4().hex}")
         if not dry_run:
             self._finish(job)
             self.billed += job.total_bytes_billed or 0
         return job
+
+    def _sent(self, sql: str, config: bigquery.QueryJobConfig, job_id: str) -> Any:
+        from google.api_core.exceptions import Conflict
+
+        try:
+            # `job_retry`: a statement of a transaction that is run again by itself would be no part of what it was
+            return self.client.query(
+                sql,
+                job_config=config,
+                job_id=job_id,
+                location=self.location,
+                retry=patiently(),
+                timeout=REQUEST_SECONDS,
+                job_retry=None,
+            )
+        except Conflict as error:
+            # the answer to the first request was lost, and the client asked again: the job of our name is under way
+            if f"job {self.client.project}:".lower() not in str(error).lower():
+                raise
+            return self._named(job_id)
+
+    def _named(self, job_id: str) -> Any:
+        return self.client.get_job(
+            job_id, location=self.location, retry=patiently(), timeout=REQUEST_SECONDS
+        )
 
     def _finish(self, job: Any) -> None:
         """Wait for a job; whoever stops waiting stops the job as well, or it would go on in the transaction."""
@@ -139,7 +160,7 @@ class Jobs:
     def _was_done(self, job_id: str) -> bool:
         """Tell whether the job is known to have ended well; raise its error where it is known to have failed."""
         try:
-            job: Any = self.client.get_job(job_id, retry=patiently(), timeout=REQUEST_SECONDS)
+            job = self._named(job_id)
         except families():  # also where nobody knows the job: it may still be on its way
             return False
         if job.state == "DONE" and job.error_result:

@@ -1,7 +1,6 @@
 """A session on BigQuery: statements are jobs, and those of a transaction share a BigQuery session that carries it.
 
-Whatever is read or made outside the transaction is no part of that session. Its transaction begins with the first
-statement that needs it, so that what a claim has to make first is made before BEGIN.
+Whatever is read or made outside the transaction is no part of that session; what a claim needs is made before BEGIN.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import contextlib
 import random
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +56,7 @@ class BigQuerySession(Transactions):
         self._who, self._read_only, self._report = who, read_only, report
         self._jobs: Jobs | None = None
         self._session: str | None = None
-        # between BEGIN and the end of the transaction, and since its first statement
-        self._inside, self._begun = False, False
+        self._inside = False
         self._billed_before = 0
         self._claimable: set[tuple[str, str, str]] = set()
 
@@ -94,8 +93,8 @@ class BigQuerySession(Transactions):
 
     def _abandon(self) -> None:
         """End the BigQuery session; one that cannot be asked to ends by itself, and rolls back then."""
-        session, begun = self._session, self._begun
-        self._session, self._begun = None, False
+        session, begun = self._session, self._inside
+        self._session, self._inside = None, False
         if session is None or self._jobs is None:
             return
         for statement in [*(["ROLLBACK TRANSACTION"] if begun else []), "CALL BQ.ABORT_SESSION()"]:
@@ -120,9 +119,9 @@ class BigQuerySession(Transactions):
     def execute(self, sql: str) -> int:
         # what `Transactions` says
         turn = {
-            "BEGIN TRANSACTION": self._mark_begin,
-            "COMMIT": self._end,
-            "ROLLBACK": self._rollback,
+            "BEGIN TRANSACTION": self._started,
+            "COMMIT": self._committed,
+            "ROLLBACK": self._rolled_back,
         }.get(sql)
         if turn is not None:
             return turn()
@@ -172,7 +171,7 @@ class BigQuerySession(Transactions):
         return {field.name: spelled(field) for field in job.schema or ()}
 
     def prepare(self, claim: Claim) -> None:
-        """Label every job from now on, and count from here what is billed."""
+        """Make what the claim needs, label every job from now on, and count from here what is billed."""
         parts = claims.parts_of(claim.relation, self._engine.project, self._engine.dataset)
         self.label(
             table=f"{parts[1]}-{parts[2]}",
@@ -180,7 +179,14 @@ class BigQuerySession(Transactions):
             run=claim.holder,
             backfill=claim.backfill,
         )
+        with contextlib.suppress(MissingTable):  # the dataset of a first load is made later
+            self._make_claimable(parts)
         self._billed_before = self._open_jobs.billed
+
+    def may_cost(self, most: float | None) -> None:
+        jobs, own = self._open_jobs, self._engine.limits
+        caps = [cap for cap in (own.billed, most) if cap is not None]
+        jobs.limits = replace(own, billed=int(min(caps)) if caps else None)
 
     def cost(self, seconds: float) -> float | None:
         """Return the bytes that were billed for jobs since `prepare`."""
@@ -233,29 +239,46 @@ class BigQuerySession(Transactions):
             f"`{engine.project}`.{quoted(spelling, engine.stage_dataset)}.{quoted(spelling, name)}"
         )
 
-    def _begin_now(self) -> None:
+    def _started(self) -> int:
         """Begin; the first transaction makes the BigQuery session that later ones share."""
-        jobs = self._open_jobs
+        with self._guarded():
+            if not self._begun_again():
+                self._locate()
+                job: Any = self._open_jobs.query("BEGIN TRANSACTION", new_session=True)
+                self._session = job.session_info.session_id
+        self._inside = True
+        return -1
+
+    def _begun_again(self) -> bool:
+        """Begin in the BigQuery session that is there; False where it has ended, by its age or by somebody's hand."""
         if self._session is None:
-            job: Any = jobs.query("BEGIN TRANSACTION", new_session=True)
-            self._session = job.session_info.session_id
-        else:
-            jobs.query("BEGIN TRANSACTION", session=self._session)
-        self._begun = True
+            return False
+        try:
+            with speaking():
+                self._open_jobs.query("BEGIN TRANSACTION", session=self._session)
+        except (WriteFailed, MissingTable):
+            self._abandon()
+            return False
+        return True
 
-    def _mark_begin(self) -> int:
-        self._inside, self._begun = True, False
+    def _locate(self) -> None:
+        """Find out where the dataset is: BEGIN names no table, and its session would be where BigQuery likes best."""
+        if self._engine.location is None and self._open_jobs.location is None:
+            place = f"{self._engine.project}.{self._engine.dataset}"
+            with contextlib.suppress(MissingTable, MissingRight), speaking():
+                dataset: Any = self._open_jobs.client.get_dataset(
+                    place, retry=patiently(), timeout=REQUEST_SECONDS
+                )
+                self._open_jobs.location = dataset.location
+
+    def _committed(self) -> int:
+        with self._guarded():
+            self._run("COMMIT")
+        self._inside = False
         return -1
 
-    def _end(self) -> int:
-        if self._begun:
-            with self._guarded():
-                self._run("COMMIT")
-        self._inside, self._begun = False, False
-        return -1
-
-    def _rollback(self) -> int:
-        begun, self._inside, self._begun = self._begun, False, False
+    def _rolled_back(self) -> int:
+        begun, self._inside = self._inside, False
         if begun and self._session is not None:
             try:
                 with speaking():
@@ -268,7 +291,11 @@ class BigQuerySession(Transactions):
     def claim(self, claim: Claim) -> None:
         self._refuse_reader()
         parts = claims.parts_of(claim.relation, self._engine.project, self._engine.dataset)
-        self._make_claimable(parts)
+        if parts not in self._claimable:
+            # nothing was done in the transaction yet, and it makes no tables
+            self._rolled_back()
+            self._make_claimable(parts)
+            self._started()
         asked_at = time.monotonic()
         pause, was_told = _FIRST_PAUSE, False
         while not self._was_claimed(parts, claim):
@@ -285,18 +312,18 @@ class BigQuerySession(Transactions):
             # apart from each other, or two that wait would meet again and again
             _pause(min(left, pause * random.uniform(0.5, 1.0)))
             pause = min(pause * 2, _LONGEST_PAUSE)
+            self._started()
 
     def _was_claimed(self, parts: tuple[str, str, str], claim: Claim) -> bool:
-        """Begin and update the claim's row; False, with the transaction rolled back, where another has it."""
+        """Update the claim's row; False, with the transaction rolled back, where another has it."""
         try:
             with self._guarded():
                 changed = self._run(
                     claims.claiming(self.spelling, parts, claim)
                 ).num_dml_affected_rows
         except SliceBusy:
-            self._rollback()
+            self._rolled_back()
             self._doomed = None
-            self._mark_begin()
             return False
         if not changed:
             raise WriteFailed(
@@ -357,15 +384,10 @@ class BigQuerySession(Transactions):
 
     def _run(self, sql: str) -> Any:
         """Run a statement of the transaction that is open, or of none."""
-        jobs = self._open_jobs
-        if sql == "COMMIT":
-            assert self._session is not None
-            return jobs.commit(self._session)
-        if not self._inside:
-            return jobs.query(sql)
-        if not self._begun:
-            self._begin_now()
-        return jobs.query(sql, session=self._session)
+        session = self._session if self._inside else None
+        if sql == "COMMIT" and session is not None:
+            return self._open_jobs.commit(session)
+        return self._open_jobs.query(sql, session=session)
 
     def _refuse_reader(self) -> None:
         if self._read_only:

@@ -155,7 +155,13 @@ class DuckDBSession(Transactions):
         """Take a turn, then connect: DuckDB itself must never find two of us at the file."""
         self._asked_at = time.monotonic()
         self._turn.enter_context(self._queue.turn(self._who, self._report))
+        is_new = not self._read_only and not self._engine.file.exists()
         self._file = self._connect()
+        if is_new:
+            self._report(
+                f"{self._engine.file} was not there and is a new warehouse now. If you meant one that is there, correct"
+                " the path in the warehouse URL."
+            )
         if self._engine.file.stat().st_size >= _WIDE_BYTES:
             self._widen()
 

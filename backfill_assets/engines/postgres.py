@@ -125,7 +125,10 @@ class PostgresEngine:
         # found out when the first session opens, before it sets anything
         self.has_sessions = False
         limit = options["statement_timeout"]
-        self.statement_limit = None if limit is None else self._seconds("statement_timeout", limit)
+        # 0 is no limit, as it is to PostgreSQL itself and to the other engines
+        self.statement_limit = (
+            None if limit is None else self._seconds("statement_timeout", limit) or None
+        )
 
     def _seconds(self, name: str, value: str | None) -> float:
         with contextlib.suppress(TypeError, ValueError):

@@ -50,6 +50,7 @@ class Spelling:
     `create_schema`, `create_table`, `add_column`: what makes them where they are not; beside the quoted `{name}` and
     `{table}` stand their text literals `{name_text}` and `{table_text}`.
     `one_value`: how a query of one column is named `{name}` behind FROM.
+    `one_row`: the row `{values}` of an INSERT.
     `sum`: the sum of `{column}`, wide enough for all of a table.
     `group_by_place`: whether GROUP BY takes the numbers of columns.
     `nested_ctes`: whether a WITH may stand inside parentheses.
@@ -72,7 +73,10 @@ class Spelling:
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
     DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
     `claims_are_rows`: whether a claim is a row of a table that is made for it and stays.
-    `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back.
+    `asks_for_partitions`: whether a table may refuse what names none of its partition columns.
+    `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back; where not, none is made
+    inside one. `drop_table`: what removes the table `{name}` (a text literal: `{name_text}`) if it is there.
+    `claims_meet_late`: whether two claims of one slice are both granted, and the second to commit is refused.
     Of a `Replacing` session: `replace`, the one statement that replaces the rows of `{table}` where `{condition}` by
     those of `{query}`, which has the table's columns in the table's order, and `replace_all`, the same of all rows;
     `as_of`, how `{table}` as it was in `{version}` is named behind FROM.
@@ -104,9 +108,12 @@ class Spelling:
     grants: Mapping[str, str] = field(default_factory=dict[str, str])
     claims_are_rows: bool = False
     ddl_rolls_back: bool = False
+    drop_table: str = "DROP TABLE IF EXISTS {name}"
+    claims_meet_late: bool = False
     replace: str = ""
     replace_all: str = ""
     as_of: str = ""
+    asks_for_partitions: bool = False
     folds_upper: bool = False
     scale_0_is_whole: bool = False
     text_type: str = "TEXT"
@@ -120,6 +127,7 @@ class Spelling:
     create_table: str = "CREATE TABLE IF NOT EXISTS {name} ({columns})"
     add_column: str = "ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {name} {type}"
     one_value: str = "AS {name}"
+    one_row: str = "VALUES ({values})"
     sum: str = "sum({column})"
     group_by_place: bool = True
     nested_ctes: bool = True
@@ -200,6 +208,10 @@ class Session(Protocol):
         """Be the only writer of `claim` until the transaction ends; wait, then raise `SliceBusy`."""
         ...
 
+    def may_cost(self, most: float | None) -> None:
+        """Let no single statement cost more than `most`, in the engine's unit, where it can cap that; None lifts it."""
+        ...
+
     def cost(self, seconds: float) -> float | None:
         """Return what `seconds` of work cost, in the engine's unit; None where it cannot tell."""
         ...
@@ -248,6 +260,15 @@ class Estimating(Protocol):
 
     def bytes_of(self, sql: str) -> int | None:
         """Return the bytes that would be read and billed, running nothing; None where that is not told."""
+        ...
+
+
+@runtime_checkable
+class Attributing(Protocol):
+    """A session whose warehouse tells afterwards what a backfill's statements cost."""
+
+    def attributed(self, backfill: str) -> float | None:
+        """Return that cost in the engine's unit; None where it is not told, or not yet."""
         ...
 
 

@@ -31,7 +31,7 @@ from backfill_assets.engines.snowflake_claims import (
     note,
     resolved,
 )
-from backfill_assets.engines.snowflake_cost import estimated
+from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import is_lock, lost_race, told, unreachable
 from backfill_assets.engines.snowflake_types import (
     sql_type,
@@ -102,6 +102,8 @@ _SETTINGS: dict[str, Any] = {
     "AUTOCOMMIT": True,
     "TRANSACTION_ABORT_ON_ERROR": True,
     "ABORT_DETACHED_QUERY": True,
+    # many values the connector would otherwise bring by PUT, also where bulk_load=insert asks for none
+    "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD": 0,
     "BINARY_INPUT_FORMAT": "HEX",
     "DATE_INPUT_FORMAT": "AUTO",
     "TIMESTAMP_INPUT_FORMAT": "AUTO",
@@ -509,6 +511,10 @@ class SnowflakeSession(Transactions):
 
     def cost(self, seconds: float) -> float | None:
         return estimated(self._options.warehouse_size, seconds)
+
+    def attributed(self, backfill: str) -> float | None:
+        """Return the credits that the account attributes to a backfill, hours later."""
+        return attributed(self, backfill)
 
     def clock(self) -> datetime:
         return self.fetch("SELECT SYSDATE()")[0][0].replace(tzinfo=timezone.utc)

@@ -41,7 +41,7 @@ def estimated(size: str | None, seconds: float) -> float | None:
 def attributed(session: Session, backfill_id: str) -> float | None:
     """Return the credits that the account attributes to a backfill's statements by their QUERY_TAG.
 
-    None where the role may not read the account's usage. The service takes up to eight hours to fill that view, and
+    None where the role may not read the account's usage, or nothing is there yet. The service takes up to eight hours to fill that view, and
     counts neither idle time of a warehouse nor statements shorter than about 100 ms.
     """
     spelling = session.spelling
@@ -52,4 +52,4 @@ def attributed(session: Session, backfill_id: str) -> float | None:
         )
     except (MissingRight, MissingTable):
         return None
-    return float(found[0][0] or 0.0)
+    return None if found[0][0] is None else float(found[0][0])

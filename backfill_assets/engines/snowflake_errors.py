@@ -32,7 +32,7 @@ _GONE: Rule = (
 _REFUSED: Rule = (
     Unreachable,
     "the account lets nobody in like this",
-    "Correct or renew the user's password, key, token or role in the warehouse URL or connection file",
+    "Correct or renew the account, the user's password, key, token or role in the warehouse URL or connection file",
 )
 _ABSENT: Rule = (
     MissingTable,
@@ -91,6 +91,10 @@ _BY_NUMBER: dict[int, Rule] = {
     606: _NO_COMPUTE,
     609: _NO_COMPUTE,
     90073: _QUOTA,
+    # the connector's own: a proof of who asks that came too late, a login that nobody answered
+    **dict.fromkeys((251010, 251011, 251012, 251016), _GONE),
+    # files on their way to a stage, pages of a result on their way back
+    **dict.fromkeys((252007, 252010, 252013, 253002, 253003, 253009), _GONE),
     625: _LOCKED,
     2040: _UNFIT,
     2023: _UNFIT,
@@ -128,7 +132,7 @@ _BY_RANGE = {
     "3943": _REFUSED,
     "3945": _REFUSED,
     "250": _GONE,
-    "251": _GONE,
+    "251": _REFUSED,
     "290": _GONE,
 }
 _BY_STATE = {
@@ -142,6 +146,7 @@ _BY_STATE = {
 # what is said without a number of its own
 _BY_WORDS = (
     ("resource monitor", _QUOTA),
+    ("verify the account name", _REFUSED),
     ("incorrect username or password", _REFUSED),
     ("token is invalid", _REFUSED),
     ("token has expired", _REFUSED),

@@ -44,6 +44,7 @@ _NAMES = {
 }
 _UNBOUNDED = 16_777_216
 _FINEST = 9
+_MOST_PLACES = 37
 
 
 def writable(data: pa.Table) -> pa.Table:
@@ -150,6 +151,9 @@ def _writable(column: Any) -> Any:
     if types.is_timestamp(kind):
         unit = "ns" if kind.unit == "ns" else "us"
         return column.cast(pa.timestamp(unit, tz="UTC") if kind.tz else pa.timestamp(unit))
+    if types.is_decimal(kind) and not 0 <= kind.scale <= _MOST_PLACES:
+        whole = min(38, kind.precision - kind.scale) if kind.scale < 0 else 38
+        return column.cast(pa.decimal128(whole, max(0, min(kind.scale, _MOST_PLACES))))
     if types.is_date64(kind):
         return column.cast(pa.date32())
     if types.is_time(kind):

@@ -21,15 +21,23 @@ class SqlServerEngine(TSqlEngine):
             " CREATE INDEX {name} ON {table} ({columns})"
         ),
         table_options="",
+        claims_are_rows=False,
+        ddl_rolls_back=True,
+        limits="SELECT CONCAT(@@LOCK_TIMEOUT, ' ms'), 'kept by the driver'",
+        slow="WAITFOR DELAY '00:01:00'; SELECT 1",
     )
     traits = Traits(
         settings=(
-            "SET XACT_ABORT ON",  # any error undoes the whole transaction, not its statement alone
-            "SET NOCOUNT OFF",
-            "SET DATEFORMAT ymd",
-            "SET ANSI_WARNINGS ON",  # a text that is too long is an error, and not cut off
-            "SET ARITHABORT ON",
-            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            # any error undoes the whole transaction, not its statement alone
+            "SET XACT_ABORT ON; SET NOCOUNT OFF; SET DATEFORMAT ymd;"
+            # a text that is too long is an error, and not cut off
+            " SET ANSI_WARNINGS ON; SET ARITHABORT ON;"
+            # statements after the claim have to see what its last holder committed
+            " SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+            # somebody who takes no claims is waited for as long as somebody who does (error 1222)
+            " SET LOCK_TIMEOUT {lock_wait};"
+            # whoever waits for this session reads here who it is
+            " SET CONTEXT_INFO 0x{who}"
         ),
         locks=True,
         waits=True,

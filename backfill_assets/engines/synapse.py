@@ -20,12 +20,13 @@ class SynapseEngine(TSqlEngine):
         case_sensitive=False,
         index=None,  # an index pays for one row among millions; the audit is small beside the pool
         table_options=_PLAIN,
+        claims_are_rows=True,
+        ddl_rolls_back=False,  # DDL inside a transaction is error 226
+        limits=None,  # neither is a setting of the session here
+        slow=None,  # there is no WAITFOR
     )
     traits = Traits(
-        settings=(
-            "SET XACT_ABORT ON",
-            "SET DATEFORMAT ymd",
-        ),  # no other isolation level can be set here
+        settings="SET XACT_ABORT ON; SET DATEFORMAT ymd",  # no other isolation level can be set here
         locks=False,  # sp_getapplock is not there
         waits=True,  # an update keeps the table's only update lock until its transaction ends
         stage=f"CREATE TABLE {{name}}{_PLAIN} AS {{ctes}}{{sql}}",

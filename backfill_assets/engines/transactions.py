@@ -44,6 +44,9 @@ class Transactions:
     def prepare(self, claim: Claim) -> None:
         """Do nothing: most engines claim with what is there."""
 
+    def may_cost(self, most: float | None) -> None:
+        """Do nothing: most engines cap no statement's cost."""
+
     def cost(self, seconds: float) -> float | None:
         """Tell no cost."""
         return None

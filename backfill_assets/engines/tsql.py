@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Generator
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -18,16 +19,23 @@ from backfill_assets.engines import tsql_claims as claims
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import create_schema, quoted, text
-from backfill_assets.engines.transactions import Transactions
+from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.tsql_errors import is_twin, told, unreachable
-from backfill_assets.engines.tsql_types import described, stage_columns
+from backfill_assets.engines.tsql_types import (
+    column_types,
+    in_utc,
+    spelled_type,
+    stage_columns,
+    writable,
+)
 from backfill_assets.engines.tsql_url import read
+from backfill_assets.engines.tsql_with import apart, hoisted
+from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
     LimitReached,
     MissingRight,
     MissingTable,
-    OutcomeUnknown,
     SliceBusy,
     Unreachable,
     WriteFailed,
@@ -38,21 +46,31 @@ from backfill_assets.errors import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LOGIN_TIMEOUT = 103  # ODBC's SQL_ATTR_LOGIN_TIMEOUT
 _TELL_AFTER_SECONDS = 5.0
 _OLD_STAGE_HOURS = 48
+# transactions are said in T-SQL. Switching the driver's autocommit off instead makes a dedicated pool begin the next
+# transaction at each COMMIT, and the DDL after it fails; and a COMMIT of what the server has rolled back is an error
+# (3902) only where it is said
+_SAID = {
+    "BEGIN TRANSACTION": "BEGIN TRANSACTION",
+    "COMMIT": "COMMIT TRANSACTION",
+    # XACT_ABORT has undone most of what fails before this is said
+    "ROLLBACK": "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
+}
+_READS = ("SELECT", "WITH", *_SAID)
 
 
 @dataclass(frozen=True)
 class Traits:
-    """In what an engine differs beside its spelling. `settings` are the statements a session begins with.
+    """In what an engine differs beside its spelling.
 
-    `locks`: whether there are application locks; else a claim is a row. `waits`: whether an update of that row waits
-    for another one's, or fails when both commit. `stage`: makes the table `{name}` of the rows of `{sql}`.
-    `sees_halves`: a query whose one value is 1 where readers may see a slice while it is replaced.
+    `settings` begins a session, as one batch; `{lock_wait}` stands for milliseconds, `{who}` for a name in
+    hexadecimal digits. `locks`: whether there are application locks; else a claim is a row. `waits`: whether an update
+    of that row waits for another one's, or one of the two is undone. `stage`: makes the table `{name}` of the rows of
+    `{sql}`. `sees_halves`: a query whose one value is 1 where readers may see a slice while it is replaced.
     """
 
-    settings: tuple[str, ...]
+    settings: str
     locks: bool
     waits: bool
     stage: str
@@ -68,12 +86,14 @@ class TSqlEngine:
 
     scheme: ClassVar[str]
     warehouse: ClassVar[str]
+    # how a user and a password in the URL are meant, where it does not say
+    authentication: ClassVar[str | None] = None
     spelling: Spelling
     traits: ClassVar[Traits]
 
     def __init__(self, url: str) -> None:
         self.shown = without_secrets(url)
-        self.target = read(url, self.scheme)
+        self.target = read(url, self.scheme, self.authentication)
 
     @property
     def place(self) -> str:
@@ -96,17 +116,11 @@ class TSqlEngine:
         )
         return other
 
-    @contextlib.contextmanager
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
-    ) -> Generator[TSqlSession, None, None]:
+    ) -> AbstractContextManager[TSqlSession]:
         """Connect, and disconnect at the end; what was not committed by then is rolled back."""
-        session = TSqlSession(self, who, read_only, report or silence)
-        try:
-            session.open()
-            yield session
-        finally:
-            session.close()
+        return opened(TSqlSession(self, who, read_only, report or silence))
 
 
 class TSqlSession(Transactions):
@@ -118,29 +132,26 @@ class TSqlSession(Transactions):
         self._who, self._read_only, self._report = who, read_only, report
         self._connection: Any = None
         self._stages: set[str] = set()
+        self._has_swept = False
+        self._claim_tables: set[str] = set()
 
     def open(self) -> None:
         """Connect, and undo defaults that would change what statements mean."""
         mssql = driver("mssql_python", self._engine.warehouse, "backfill-assets[sqlserver]")
         at = self._engine.target
-        mssql.pooling(
-            enabled=False
-        )  # a connection of the pool may bring the settings of another session
+        # a connection of the driver's pool may bring the settings of another session
+        mssql.pooling(enabled=False)
         try:
             self._connection = mssql.connect(
-                at.connection,
-                autocommit=True,
-                attrs_before={_LOGIN_TIMEOUT: max(1, round(at.login_timeout))},
-                timeout=round(at.statement_timeout),
+                at.connection, autocommit=True, timeout=max(1, round(at.login_timeout))
             )
+            self._connection.timeout = round(at.statement_timeout)
         except Exception as error:
             # its text may show the connection string
             raise unreachable(error, self._engine.shown) from None
-        for statement in self._traits.settings:
-            self.execute(statement)
-        if self._traits.locks:
-            name = f"backfill_assets {self._who}".strip().encode("ascii", "replace")[:128]
-            self.execute(f"SET CONTEXT_INFO 0x{name.hex()}")
+        name = f"backfill_assets {self._who}".strip().encode("ascii", "replace")[:128]
+        wait = max(1, round(at.lock_wait * 1000))
+        self._send(self._traits.settings.format(lock_wait=wait, who=name.hex()))
         if not self._read_only and self._traits.sees_halves is not None:
             self._tell_of_halves(self._traits.sees_halves)
 
@@ -172,37 +183,26 @@ class TSqlSession(Transactions):
         return self._engine.target.database
 
     def execute(self, sql: str) -> int:
-        """Run a statement; the words of a transaction go to the driver, which must know whether one is open."""
+        if self._read_only and not sql.lstrip().upper().startswith(_READS):
+            raise MissingRight(
+                "nothing was written", "the session was opened to read", "Open it to write"
+            )
+        return self._send(_SAID.get(sql, sql))
+
+    def _send(self, sql: str) -> int:
         with self._guarded():
-            if sql == "BEGIN TRANSACTION":
-                self._open_connection.setautocommit(False)
-                return -1
-            if sql in ("COMMIT", "ROLLBACK"):
-                self._end(sql)
-                return -1
             cursor = self._run(sql)
             count = cursor.rowcount
             while cursor.nextset():  # an error of a later statement of a batch shows only here
                 pass
             cursor.close()
-            return count
-
-    def _end(self, word: str) -> None:
-        connection = self._open_connection
-        try:
-            connection.commit() if word == "COMMIT" else connection.rollback()
-        finally:
-            connection.setautocommit(True)
+        return count
 
     def _commit(self) -> None:
         try:
             self.execute("COMMIT")
         except Unreachable as error:
-            raise OutcomeUnknown(
-                "whether the slice was replaced is not known, though it is whole, old or new",
-                f"the connection broke during COMMIT ({error.why})",
-                "Launch this partition again: replacing it twice does no harm",
-            ) from error
+            raise unknown_outcome(error) from error
 
     def define(self, *statements: str) -> None:
         for statement in statements:
@@ -220,29 +220,25 @@ class TSqlSession(Transactions):
         return [tuple(_utc(value) for value in row) for row in rows]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
-        import pyarrow as pa
-
         with self._guarded():
             cursor = self._run(sql)
             data = cursor.arrow()
             cursor.close()
-        for place, field in enumerate(list(data.schema)):
-            if pa.types.is_timestamp(field.type) and field.type.tz is not None:
-                moment = data.column(place).cast(pa.timestamp(field.type.unit, "UTC"))
-                data = data.set_column(place, field.name, moment)
-        return data
+        return in_utc(data)
 
     def columns_of(self, relation: str) -> dict[str, str] | None:
+        """Ask the catalog for a table; of a query, the types of its result as Arrow has them.
+
+        A cursor's description gives Python's types, which do not tell a wall clock from an instant.
+        """
         if not relation.startswith("("):
             return self._columns_of_table(relation)
         try:
-            with self._guarded():
-                cursor = self._run(f"SELECT TOP (0) * FROM {relation}")
-                shape = {column[0]: described(column) for column in cursor.description or ()}
-                cursor.close()
+            return column_types(
+                self.spelling, self.fetch_arrow(f"SELECT TOP (0) * FROM {relation}")
+            )
         except MissingTable:
             return None
-        return shape
 
     def _columns_of_table(self, relation: str) -> dict[str, str] | None:
         """Ask the catalog, which alone tells datetime from datetime2 and how long a text may be."""
@@ -259,30 +255,49 @@ class TSqlSession(Transactions):
 
     def stage_arrow(self, name: str, data: pa.Table) -> str:
         relation = self._new_stage(name)
+        data = writable(self.spelling, data)
         columns = stage_columns(self.spelling, data)
         self.execute(f"CREATE TABLE {relation} ({columns}){self._traits.table_options}")
         if data.num_rows:
-            with self._guarded():
-                cursor = self._open_connection.cursor()
-                cursor.bulkcopy_arrow(
-                    relation,
-                    data,
-                    timeout=round(self._engine.target.statement_timeout),
-                    column_mappings=data.column_names,
-                    keep_nulls=True,
-                )
-                cursor.close()
+            copy = self._copy if self._engine.target.bulk_load == "copy" else self._insert
+            copy(relation, data)
         return relation
+
+    def _copy(self, relation: str, data: pa.Table) -> None:
+        """Bring rows by the bulk protocol, on a connection that the driver opens for it."""
+        with self._guarded(numbered=False), self._open_connection.cursor() as cursor:
+            done = cursor.bulkcopy_arrow(
+                relation,
+                data,
+                timeout=round(self._engine.target.statement_timeout),
+                column_mappings=data.column_names,
+                keep_nulls=True,
+            )
+        if done["rows_copied"] != data.num_rows:
+            raise WriteFailed(
+                "the rows were not written",
+                f"{data.num_rows} were sent and {done['rows_copied']} arrived in the stage",
+                "Launch this partition again",
+            )
+
+    def _insert(self, relation: str, data: pa.Table) -> None:
+        """Bring rows as values of one INSERT, which the driver repeats: where the bulk protocol is not let through."""
+        marks = ", ".join("?" * data.num_columns)
+        rows = list(zip(*(column.to_pylist() for column in data.columns), strict=True))
+        with self._guarded(), self._open_connection.cursor() as cursor:
+            cursor.executemany(f"INSERT INTO {relation} VALUES ({marks})", rows)
 
     def stage_select(self, name: str, sql: str) -> str:
         relation = self._new_stage(name)
-        self.execute(self._traits.stage.format(name=relation, **hoisted(sql)))
+        ctes, query = apart(sql)
+        self._send(self._traits.stage.format(name=relation, ctes=ctes, sql=query))
         return relation
 
     def _new_stage(self, name: str) -> str:
-        if not self._stages:
+        if not self._has_swept:
             self.define(create_schema(self.spelling, claims.STAGES))
             self._sweep()
+            self._has_swept = True
         self._stages.add(name)
         return self._stage(name)
 
@@ -294,7 +309,7 @@ class TSqlSession(Transactions):
         )
         for (name,) in old:
             with contextlib.suppress(BackfillError):
-                self.execute(f"DROP TABLE IF EXISTS {self._stage(name)}")
+                self._drop(name)
 
     def _stage(self, name: str) -> str:
         return f"{quoted(self.spelling, claims.STAGES)}.{quoted(self.spelling, name)}"
@@ -302,8 +317,34 @@ class TSqlSession(Transactions):
     def drop_stage(self, name: str) -> None:
         if self._connection is None or name not in self._stages:
             return
-        self.execute(f"DROP TABLE IF EXISTS {self._stage(name)}")
+        self._drop(name)
         self._stages.discard(name)
+
+    def _drop(self, name: str) -> None:
+        stage = self._stage(name)
+        self._send(
+            self.spelling.drop_table.format(name=stage, name_text=text(self.spelling, stage))
+        )
+
+    def prepare(self, claim: Claim) -> None:
+        """Make the row that will be claimed: not every engine makes a table inside a transaction."""
+        relation = claims.claim_table(self.spelling, claim, self.database)
+        if self._traits.locks or relation in self._claim_tables:
+            return
+        if self.columns_of(relation) is None:
+            statements = (
+                create_schema(self.spelling, claims.STAGES),
+                *claims.making_claim(self.spelling, claim, relation),
+            )
+            try:
+                self.define(*statements)
+            except MissingRight as error:
+                raise MissingRight(
+                    f"{claim.label} has no claim row, and it cannot be made",
+                    error.why,
+                    f"Let somebody with the right run once: {'; '.join(statements)}",
+                ) from error
+        self._claim_tables.add(relation)
 
     def claim(self, claim: Claim) -> None:
         """Take the locks, or the row; it comes first in a transaction, so starting that again loses nothing."""
@@ -330,56 +371,59 @@ class TSqlSession(Transactions):
     def _locked(self, claim: Claim) -> str | None:
         wait = self._engine.target.lock_wait
         first = min(wait, _TELL_AFTER_SECONDS)
-        for patience in (first, wait - first):
-            code, lock = self.fetch(self._locking(claim, patience))[-1]
-            if code >= 0:
-                return None
-            held = self._holder(lock)
-            if code != -1 or wait <= first or patience != first:
-                return held
+        code, lock = self._lock(claim, first)
+        if code == -1 and wait > first:  # its time is up
             self._report(
-                f"{claim.label} is being rewritten by {held}: waiting, up to {wait - first:.0f} s more."
+                f"{claim.label} is being rewritten by {self._holder(lock)}: waiting, up to {wait - first:.0f} s more."
             )
-        return "another writer"
+            code, lock = self._lock(claim, wait - first)
+        return None if code >= 0 else self._holder(lock)
 
-    def _locking(self, claim: Claim, seconds: float) -> str:
-        return claims.locking(self.spelling, claim, max(0, round(seconds * 1000)))
+    def _lock(self, claim: Claim, seconds: float) -> tuple[int, str]:
+        """Return the code of sp_getapplock, and the lock that it is about; the limit of statements does not count here."""
+        with self._statements_take(0):
+            found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
+        return int(found[0][0]), str(found[0][1])
+
+    @contextlib.contextmanager
+    def _statements_take(self, seconds: int) -> Generator[None, None, None]:
+        """Let each statement take `seconds` at most in the body (0: for ever)."""
+        connection = self._open_connection
+        connection.timeout = seconds
+        try:
+            yield
+        finally:
+            connection.timeout = round(self._engine.target.statement_timeout)
 
     def _holder(self, lock: str) -> str:
-        doomed = self._doomed
-        try:
-            found = self.fetch(claims.holding(self.spelling, lock))
-        except (MissingRight, WriteFailed, MissingTable):
-            found, self._doomed = [], doomed  # not knowing who is no failure of the transaction
-        if not found:
-            return "another writer"
-        name = str(found[0][0] or "").replace("\x00", "").removeprefix("backfill_assets ")
-        return f"{name or 'a session'} (session {found[0][1]})"
+        """Say who holds a lock, asked apart: not to be allowed to ask would undo the transaction that waits."""
+        query, found = claims.holding(self.spelling, lock), []
+        with contextlib.suppress(BackfillError), self._engine.session(read_only=True) as other:
+            found = other.fetch(query)
+        names = [_named(row[0]) for row in found]
+        return " or ".join(dict.fromkeys(names)) or "another writer"
 
     def _rowed(self, claim: Claim) -> str | None:
-        if self.columns_of(claims.claim_table(self.spelling, claim)) is None:
-            self.execute("ROLLBACK")  # not every engine makes a table inside a transaction
-            self.define(
-                create_schema(self.spelling, claims.STAGES),
-                *claims.making_claim(self.spelling, claim),
-            )
+        relation = claims.claim_table(self.spelling, claim, self.database)
+        if relation not in self._claim_tables:
+            # nothing was done in the transaction yet
+            self.execute("ROLLBACK")
+            self.prepare(claim)
             self._begin()
         began = time.monotonic()
-        connection = self._open_connection
         try:
-            connection.timeout = max(1, round(self._engine.target.lock_wait))
-            touched = self.execute(claims.taking(self.spelling, claim))
+            with self._statements_take(max(1, round(self._engine.target.lock_wait))):
+                touched = self.execute(claims.taking(self.spelling, claim, relation))
         except (SliceBusy, LimitReached):
             self._report(f"{claim.label} was claimed in vain for {time.monotonic() - began:.0f} s.")
             return "another writer"
-        finally:
-            connection.timeout = round(self._engine.target.statement_timeout)
         if touched == 0:
-            raise WriteFailed(
-                f"{claim.label} could not be claimed",
-                f"{claims.claim_table(self.spelling, claim)} holds no row",
-                "Drop that table, and it will be made again",
+            self._doomed = WriteFailed(
+                f"{claim.label} was left as it was",
+                f"{relation} has lost the row that is claimed",
+                "Let somebody drop that table while nobody writes: it is made again",
             )
+            raise self._doomed
         return None
 
     def clock(self) -> datetime:
@@ -397,50 +441,33 @@ class TSqlSession(Transactions):
     def _run(self, sql: str) -> Any:
         cursor = self._open_connection.cursor()
         # sent as it is: nothing in our text is a place for a parameter
-        cursor.execute(sql, use_prepare=False)
+        cursor.execute(hoisted(sql), use_prepare=False)
         return cursor
 
     @contextlib.contextmanager
-    def _guarded(self) -> Generator[None, None, None]:
+    def _guarded(self, *, numbered: bool = True) -> Generator[None, None, None]:
         """Say the driver's errors as ours, and remember the first: a transaction cannot go on after one."""
         try:
             yield
         except BackfillError:
             raise
         except Exception as error:
-            ours = told(error)
+            ours = told(error, self._number_of if numbered else None)
             self._doomed = self._doomed or ours
             raise ours from shown_cause(error)
 
-
-def spelled_type(name: str, length: int, precision: int, scale: int) -> str:
-    """Return a column's type as it would be declared, from the numbers that the catalog has."""
-    if name in ("nvarchar", "nchar", "varchar", "char", "varbinary", "binary"):
-        size = length // 2 if name.startswith("n") and length > 0 else length
-        return f"{name}({'max' if size < 0 else size})"
-    if name in ("decimal", "numeric"):
-        return f"{name}({precision},{scale})"
-    if name in ("datetime2", "datetimeoffset", "time"):
-        return f"{name}({scale})"
-    return name
+    def _number_of(self) -> int:
+        """Ask the server for the number of the error that it has just told: the driver keeps its words alone."""
+        with contextlib.suppress(Exception), self._open_connection.cursor() as cursor:
+            cursor.execute("SELECT @@ERROR", use_prepare=False)
+            return int(cursor.fetchone()[0])
+        return 0
 
 
-def hoisted(sql: str) -> dict[str, str]:
-    """Return a query as its WITH and the rest: T-SQL takes no WITH inside parentheses."""
-    import sqlglot
-    from sqlglot.errors import SqlglotError
-
-    try:
-        tree = sqlglot.parse_one(sql, read="tsql")
-    except SqlglotError:
-        return {"ctes": "", "sql": sql}
-    name = "with_" if tree.args.get("with_") else "with"
-    ctes = tree.args.get(name)
-    if ctes is None:
-        return {"ctes": "", "sql": sql}
-    head = ctes.sql(dialect="tsql")
-    tree.set(name, None)
-    return {"ctes": f"{head} ", "sql": tree.sql(dialect="tsql")}
+def _named(told: object) -> str:
+    """Return the name that a session gave itself, in the bytes that the server keeps of it."""
+    name = told.decode("ascii", "replace") if isinstance(told, bytes) else str(told or "")
+    return name.strip("\x00").removeprefix("backfill_assets").strip() or "another writer"
 
 
 def _utc(value: Any) -> Any:

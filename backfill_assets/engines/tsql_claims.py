@@ -52,16 +52,19 @@ def holding(spelling: Spelling, lock: str) -> str:
     )
 
 
-def claim_table(spelling: Spelling, claim: Claim) -> str:
-    """Return the table that holds the claim of `claim`'s table; names that mean one table are one name to us."""
-    name = claim.relation if spelling.case_sensitive else claim.relation.lower()
+def claim_table(spelling: Spelling, claim: Claim, database: str) -> str:
+    """Return the table that holds the claim of `claim`'s table: `t`, `dbo.t` and `shop.dbo.t` have one."""
+    from sqlglot import exp
+
+    table = exp.to_table(claim.relation, dialect="tsql")
+    name = "|".join((table.catalog or database, table.db or spelling.default_schema, table.name))
+    name = name if spelling.case_sensitive else name.lower()
     digest = hashlib.sha256(name.encode()).hexdigest()[:32]
     return f"{quoted(spelling, STAGES)}.{quoted(spelling, f'claim_{digest}')}"
 
 
-def making_claim(spelling: Spelling, claim: Claim) -> list[str]:
+def making_claim(spelling: Spelling, claim: Claim, relation: str) -> list[str]:
     """Return the statements that make the claim's table and a row in it; two rows from a lost race do no harm."""
-    relation = claim_table(spelling, claim)
     kind = spelling.text_type
     return [
         create_table(spelling, relation, f"table_name {kind}, holder {kind} NULL"),
@@ -70,9 +73,9 @@ def making_claim(spelling: Spelling, claim: Claim) -> list[str]:
     ]
 
 
-def taking(spelling: Spelling, claim: Claim) -> str:
+def taking(spelling: Spelling, claim: Claim, relation: str) -> str:
     """Return the statement that makes this transaction the only writer: no other can update the row beside it."""
-    return f"UPDATE {claim_table(spelling, claim)} SET holder = {text(spelling, claim.holder)}"
+    return f"UPDATE {relation} SET holder = {text(spelling, claim.holder)}"
 
 
 def _catalog(claim: Claim) -> str:

@@ -19,6 +19,10 @@ def spelling(
     case_sensitive: bool,
     index: str | None,
     table_options: str,
+    ddl_rolls_back: bool,
+    claims_are_rows: bool,
+    limits: str | None,
+    slow: str | None,
     dialect: str = "tsql",
 ) -> Spelling:
     """Return a spelling. `wide`: text is nvarchar and its literals N'...', else varchar in UTF-8. `instants`: there is datetimeoffset."""
@@ -45,7 +49,7 @@ def spelling(
             # Windows collations pass over hyphens when they put texts in order
             "iso_text": f"{n}'{{}}' COLLATE {binary}",
         },
-        row_hash="CAST(CAST(HASHBYTES('SHA2_256', {columns}) AS binary(8)) AS bigint)",
+        row_hash="CAST(SUBSTRING(HASHBYTES('SHA2_256', {columns}), 1, 8) AS bigint)",
         column_hash=_column_hash(words, n, binary),
         hash_joint=" + ",
         hash_sum="CAST(coalesce(sum(CAST({hash} AS decimal(38, 0))), 0) AS varchar(40))",
@@ -54,6 +58,29 @@ def spelling(
         longest_name=128,
         default_schema="dbo",
         index=index,
+        identity="SELECT @@SERVERNAME, DB_NAME()",
+        # a column counts what it holds, or the server fills it; of another database this catalog tells nothing
+        computed=(
+            "SELECT name FROM sys.columns WHERE object_id = OBJECT_ID({table})"
+            " AND (is_computed = 1 OR is_identity = 1)"
+            " AND coalesce(PARSENAME({table}, 3), DB_NAME()) = DB_NAME()"
+        ),
+        who_am_i="SELECT USER_NAME()",
+        limits=limits,
+        slow=slow,
+        grants={
+            "rows": "GRANT {right} ON {table} TO {role}",
+            "stage": (
+                "GRANT CREATE TABLE TO {role};"
+                " GRANT ALTER, SELECT, INSERT, UPDATE, DELETE ON SCHEMA::[backfill] TO {role}"
+            ),
+            "make": "GRANT CREATE TABLE TO {role}; GRANT ALTER ON SCHEMA::{schema} TO {role}",
+            "schema": "GRANT CREATE SCHEMA TO {role}",
+        },
+        ddl_rolls_back=ddl_rolls_back,
+        claims_are_rows=claims_are_rows,
+        # DROP TABLE IF EXISTS is not known to a dedicated pool
+        drop_table="IF OBJECT_ID({name_text}) IS NOT NULL DROP TABLE {name}",
         text_type=text,
         log_types={
             "datetime": moment,
@@ -77,6 +104,7 @@ def spelling(
         create_table=f"IF OBJECT_ID({{name_text}}) IS NULL CREATE TABLE {{name}} ({{columns}}){table_options}",
         add_column="IF COL_LENGTH({table_text}, {name_text}) IS NULL ALTER TABLE {table} ADD {name} {type} NULL",
         one_value="AS {name} (value)",
+        one_row="SELECT {values}",  # behind VALUES a dedicated pool takes no CAST, and so no instant
         # a sum of int is an int, and would overflow; of all wider types it stays what it is
         sum="sum(CASE WHEN 1 = 0 THEN CAST(0 AS bigint) ELSE {column} END)",
         epoch_seconds="DATEDIFF_BIG(second, CAST('1970-01-01T00:00:00+00:00' AS datetimeoffset(0)), {column})",

@@ -11,43 +11,71 @@ from backfill_assets.errors import SchemaMismatch
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# SQL type of ODBC -> name; {0} is the size, {1} the scale
-_ODBC = {
-    -155: "datetimeoffset({1})",
-    -154: "time({1})",
-    -152: "xml",
-    -11: "uniqueidentifier",
-    -10: "nvarchar(max)",
-    -9: "nvarchar({0})",
-    -8: "nchar({0})",
-    -7: "bit",
-    -6: "tinyint",
-    -5: "bigint",
-    -4: "varbinary(max)",
-    -3: "varbinary({0})",
-    -2: "binary({0})",
-    -1: "varchar(max)",
-    1: "char({0})",
-    2: "numeric({0},{1})",
-    3: "decimal({0},{1})",
-    4: "int",
-    5: "smallint",
-    6: "float",
-    7: "real",
-    8: "float",
-    12: "varchar({0})",
-    91: "date",
-    92: "time({1})",
-    93: "datetime2({1})",
-}
-_SIZED = ("nvarchar(0)", "varchar(0)", "varbinary(0)")
+
+def spelled_type(name: str, length: int, precision: int, scale: int) -> str:
+    """Return a column's type as it would be declared, from the numbers that the catalog has."""
+    if name in ("nvarchar", "nchar", "varchar", "char", "varbinary", "binary"):
+        size = length // 2 if name.startswith("n") and length > 0 else length
+        return f"{name}({'max' if size < 0 else size})"
+    if name in ("decimal", "numeric"):
+        return f"{name}({precision},{scale})"
+    if name in ("datetime2", "datetimeoffset", "time"):
+        return f"{name}({scale})"
+    return name
 
 
-def described(column: Any) -> str:
-    """Return the type of one column of a cursor's description."""
-    _, code, _, size, precision, scale, *_ = column
-    kind = _ODBC.get(int(code), "sql_variant").format(size or precision or 0, scale or 0)
-    return kind.replace("(0)", "(max)") if kind in _SIZED else kind
+def column_types(spelling: Spelling, data: pa.Table) -> dict[str, str]:
+    """Return the columns of a result as a stage of it would have them."""
+    fields: Any = data.schema
+    return {
+        field.name: _type_of_result(spelling, field, column)
+        for field, column in zip(fields, data.columns, strict=True)
+    }
+
+
+def in_utc(data: pa.Table) -> pa.Table:
+    """Return a result whose instants are told in UTC, whatever offset they were stored with."""
+    import pyarrow as pa
+
+    fields: Any = data.schema
+    for place, field in enumerate(fields):
+        if pa.types.is_timestamp(field.type) and field.type.tz is not None:
+            moment = data.column(place).cast(pa.timestamp(field.type.unit, "UTC"))
+            data = data.set_column(place, field.name, moment)
+    return data
+
+
+def writable(spelling: Spelling, data: pa.Table) -> pa.Table:
+    """Return rows in types that a stage has, changing no value; raise `SchemaMismatch` for one that no column keeps."""
+    import pyarrow as pa
+
+    fields: Any = data.schema
+    for place, field in enumerate(fields):
+        column = data.column(place)
+        if pa.types.is_uint64(field.type):
+            data = data.set_column(place, field.name, column.cast(pa.decimal128(20, 0)))
+        elif pa.types.is_timestamp(field.type) and field.type.tz and spelling.instants_are_utc:
+            clock = column.cast(pa.timestamp(field.type.unit))
+            data = data.set_column(place, field.name, clock)
+        elif pa.types.is_floating(field.type) and _is_no_number(column):
+            raise _unfit(field, "NaN or infinity", "Give no value instead, in the transform")
+    return data
+
+
+def _is_no_number(column: Any) -> bool:
+    """Tell whether a column of floats holds what is none to this engine."""
+    import pyarrow.compute
+
+    pc: Any = pyarrow.compute
+    return pc.any(pc.invert(pc.is_finite(column))).as_py() is True
+
+
+def _type_of_result(spelling: Spelling, field: Any, column: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+        return "datetimeoffset(7)" if field.type.tz else "datetime2(7)"
+    return _stage_type(spelling, field, column)
 
 
 def stage_columns(spelling: Spelling, data: pa.Table) -> str:
@@ -66,7 +94,7 @@ def _stage_type(spelling: Spelling, field: Any, column: Any) -> str:
     if pa.types.is_boolean(kind):
         return "bit"
     if pa.types.is_integer(kind):
-        return "decimal(20,0)" if kind == pa.uint64() else "bigint"
+        return "bigint"
     if pa.types.is_floating(kind):
         return "float"
     if pa.types.is_decimal(kind) and kind.precision <= 38:

@@ -14,6 +14,7 @@ _DRIVER = {
     "trust_server_certificate": "TrustServerCertificate",
     "hostname_in_certificate": "HostnameInCertificate",
     "authentication": "Authentication",
+    "trusted_connection": "Trusted_Connection",
     "multi_subnet_failover": "MultiSubnetFailover",
     "application_intent": "ApplicationIntent",
 }
@@ -32,12 +33,13 @@ class Address:
     lock_wait: float
     statement_timeout: float
     login_timeout: float
+    bulk_load: str
 
     def __repr__(self) -> str:
         return f"Address({self.host},{self.port},{self.database})"
 
 
-def read(url: str, scheme: str) -> Address:
+def read(url: str, scheme: str, authentication: str | None = None) -> Address:
     """Return what `scheme://user:password@host:1433/database?option=value` says; raise `DeclarationError`."""
     shown = without_secrets(url)
 
@@ -62,7 +64,7 @@ def read(url: str, scheme: str) -> Address:
     if not parts.hostname or not database or "/" in parts.path[1:]:
         raise refused("it names no host or not one database")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(set(options) - set(_DRIVER) - set(_SECONDS))
+    unknown = sorted(set(options) - set(_DRIVER) - set(_SECONDS) - {"bulk_load"})
     if unknown:
         raise refused(f"the option {unknown[0]!r} is not known")
     seconds = dict(_SECONDS)
@@ -72,6 +74,11 @@ def read(url: str, scheme: str) -> Address:
             if value is None:
                 raise refused(f"{name}={options[name]!r} is no number of seconds")
             seconds[name] = value
+    bulk_load = options.get("bulk_load", "copy")
+    if bulk_load not in ("copy", "insert"):
+        raise refused(f"rows cannot be loaded by {bulk_load!r}, only by copy or insert")
+    if authentication and parts.username and parts.password:
+        options.setdefault("authentication", authentication)
     told = {
         "Server": f"{parts.hostname},{port}",
         "Database": database,
@@ -85,7 +92,7 @@ def read(url: str, scheme: str) -> Address:
     if parts.password:
         told["PWD"] = unquote(parts.password)
     connection = "".join(f"{name}={_braced(value)};" for name, value in told.items())
-    return Address(parts.hostname, port, database, connection, **seconds)
+    return Address(parts.hostname, port, database, connection, **seconds, bulk_load=bulk_load)
 
 
 def _braced(value: str) -> str:

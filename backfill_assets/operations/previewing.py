@@ -39,6 +39,7 @@ class Line:
     `source_rows` is None where the asset is no `Select`; `duplicates` counts key values that are there more than once.
     `would_be` is `first load` or `rewrite`, once nothing stands in its way; `verdict` is the same, or `refused: ...` or
     `held: ...` as things are. `spoilt`: it is what would come that is refused, and no reason given would help.
+    `closed`: no rows are expected there.
     """
 
     partition: str
@@ -51,6 +52,7 @@ class Line:
     would_be: str
     verdict: str
     spoilt: bool = False
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,12 @@ class Preview:
 
     @property
     def gaps(self) -> list[str]:
-        """The partitions between the first and the last loaded one that hold no rows."""
+        """The partitions between the first and the last loaded one that hold no rows, and should."""
         filled = [number for number, line in enumerate(self.lines) if line.rows]
         if not filled:
             return []
-        return [line.partition for line in self.lines[filled[0] : filled[-1]] if not line.rows]
+        between = self.lines[filled[0] : filled[-1]]
+        return [line.partition for line in between if not line.rows and not line.closed]
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -145,6 +148,7 @@ def _line(
         would_be=would_be,
         verdict=verdict,
         spoilt=bool(spoilt),
+        closed=slice_.table.empty_is_expected(slice_.window),
     )
 
 

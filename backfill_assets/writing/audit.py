@@ -251,7 +251,8 @@ class AuditTable:
             values["entry"] = _packed(rest)
         literals = ", ".join(_literal(spelling, value) for value in values.values())
         session.execute(
-            f"INSERT INTO {self.stored(spelling)} ({listed(spelling, values)}) VALUES ({literals})"
+            f"INSERT INTO {self.stored(spelling)} ({listed(spelling, values)})"
+            f" {spelling.one_row.format(values=literals)}"
         )
 
     def unfinished(

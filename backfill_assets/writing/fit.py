@@ -33,6 +33,8 @@ FAMILY_OF: dict[SliceKind, str] = {
     "int_yyyymmdd": "integer",
     "iso_text": "text",
 }
+# a type that is either, where instants are kept as a clock that shows UTC
+_EITHER = ("timestamp", "timestamptz")
 _NUMBERS = ("integer", "decimal", "float")
 _CALENDAR = ("date", "timestamp")
 # the queries whose source a session has looked at, and what it found
@@ -193,6 +195,10 @@ def family(kind: str, spelling: Spelling) -> str:
         return "date"
     if parsed.this in exp.DataType.TEMPORAL_TYPES and parsed.this not in (T.TIME, T.TIMETZ):
         return "timestamp"
+    if (
+        parsed.this == T.BIT
+    ):  # a truth to one engine, a row of bits to others, and to none of them a number
+        return "bit"
     if spelling.scale_0_is_whole and _is_whole(parsed):
         return "integer"
     for name, types in (
@@ -210,6 +216,17 @@ def _is_whole(kind: exp.DataType) -> bool:
     """Tell whether a type is a decimal without places."""
     places = [argument.name for argument in kind.expressions]
     return kind.this == kind.Type.DECIMAL and places[1:] in ([], ["0"])
+
+
+def holds_kind(kind: SliceKind, holds: str, spelling: Spelling) -> bool:
+    """Tell whether a column whose types are of the family `holds` can be of a kind."""
+    either = spelling.instants_are_utc and holds == "timestamp"
+    return FAMILY_OF[kind] == holds or (either and kind in _EITHER)
+
+
+def may_be_either(holds: str, zone: str, spelling: Spelling) -> bool:
+    """Tell whether nobody can tell a wall clock of `zone` from an instant: in UTC they are the same."""
+    return spelling.instants_are_utc and holds == "timestamp" and zone != "UTC"
 
 
 def folded(name: str, spelling: Spelling) -> str:
@@ -314,7 +331,7 @@ def _refuse_wrong_kind(slice_: Slice, types: dict[str, str], spelling: Spelling)
         return
     wanted = folded(column.name, spelling)
     actual = next(kind for name, kind in types.items() if folded(name, spelling) == wanted)
-    if family(actual, spelling) != FAMILY_OF[column.kind]:
+    if not holds_kind(column.kind, family(actual, spelling), spelling):
         raise SchemaMismatch(
             f"{slice_.label} was left as it was",
             f"column {column.name!r} is declared to hold {column.kind} and the table holds {actual}",
@@ -337,13 +354,16 @@ def resolved(session: Session, slice_: Slice, select: Select) -> Select:
 
 
 def _with_kind(session: Session, slice_: Slice, select: Select) -> Select:
-    query = select.probe(session.spelling)
+    spelling, column = session.spelling, slice_.table.slice_column
+    zone = select.on_zone or (column.zone if column is not None else "UTC")
+    query = select.probe(spelling)
     columns = session.columns_of(f"(\n{query}\n) AS source_column") if query else None
     for actual in (columns or {}).values():
-        kind = family(actual, session.spelling)
-        if select.on_kind is None and kind in ("date", "timestamp", "timestamptz"):
+        kind = family(actual, spelling)
+        is_time = kind in ("date", *_EITHER) and not may_be_either(kind, zone, spelling)
+        if select.on_kind is None and is_time:
             return replace(select, on_kind=cast("SliceKind", kind))
-        if select.on_kind is None or kind != FAMILY_OF[select.on_kind]:
+        if select.on_kind is None or not holds_kind(select.on_kind, kind, spelling):
             declared = select.on_kind or "a time"
             raise SchemaMismatch(
                 f"{slice_.label} was left as it was",

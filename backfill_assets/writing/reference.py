@@ -13,7 +13,7 @@ from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import Source
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, SliceKind, Table
-from backfill_assets.writing.fit import FAMILY_OF, family, folded
+from backfill_assets.writing.fit import family, folded, holds_kind, may_be_either
 
 _found: WeakKeyDictionary[Session, dict[tuple[Table, Source], Reference]] = WeakKeyDictionary()
 
@@ -61,9 +61,10 @@ def _reference(session: Session, table: Table, source: Source) -> Reference:
     actual = there[folded(source.on, session.spelling)]
     kind, zone = source.on_kind, table.slice_column.zone if table.slice_column else "UTC"
     holds = family(actual, session.spelling)
-    if kind is None and holds in ("date", "timestamp", "timestamptz"):
+    either = may_be_either(holds, source.on_zone or zone, session.spelling)
+    if kind is None and holds in ("date", "timestamp", "timestamptz") and not either:
         kind = holds
-    if kind is None or FAMILY_OF.get(cast("SliceKind", kind)) != holds:
+    if kind is None or not holds_kind(cast("SliceKind", kind), holds, session.spelling):
         raise _wrong(
             table,
             f"column {source.on!r} of its source is to hold {kind or 'a time'} and holds {actual}",

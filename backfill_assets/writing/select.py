@@ -85,7 +85,8 @@ class Select:
         column = exp.column(source.name, table=alias or None, quoted=True)
         if alias:
             column.args["table"].set("quoted", True)
-        bare = exp.select(column).from_(sources.this.copy())
+        # it is described and never run, and a table may ask for a condition on the column of its partitions
+        bare = exp.select(column).from_(sources.this.copy()).where(column.copy().is_(exp.null()))
         for join in chosen.args.get("joins") or ():
             bare.append("joins", join.copy())
         text = bare.sql(dialect=spelling.dialect)

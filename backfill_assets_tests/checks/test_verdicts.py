@@ -73,12 +73,15 @@ def loaded(warehouse: Warehouse) -> Warehouse:
     warehouse.execute(
         "CREATE TABLE src (sold_at TIMESTAMPTZ, id BIGINT, amount BIGINT, came_at TIMESTAMPTZ)"
     )
-    for day in DAYS:
-        warehouse.execute(
-            f"INSERT INTO src SELECT TIMESTAMPTZ '{day} 10:00:00+00', n, 2, TIMESTAMPTZ '{day} 11:00:00+00'"
-            " FROM generate_series(1, 10) AS s(n)"
-        )
-        warehouse.write(SALES, str(day), frame(day, range(1, 11)))
+    sold = ", ".join(
+        f"(TIMESTAMPTZ '{day} 10:00:00+00', {n}, 2, TIMESTAMPTZ '{day} 11:00:00+00')"
+        for day in DAYS
+        for n in range(1, 11)
+    )
+    warehouse.execute(f"INSERT INTO src VALUES {sold}")
+    with warehouse.session() as session:
+        for day in DAYS:
+            warehouse.write(SALES, str(day), frame(day, range(1, 11)), session=session)
     return warehouse
 
 
@@ -118,7 +121,7 @@ def test_twins_made_by_hand_are_found_with_a_sample_and_the_query_for_all_of_the
     verdict = found["duplicate_keys"][str(DAYS[2])]
     assert verdict.worst.found == 3
     assert sorted(verdict.sample) == ["1, 2", "2, 2", "3, 2"]
-    assert sorted(loaded.rows(verdict.sql)) == [(1, 2), (2, 2), (3, 2)]
+    assert sorted(asked(loaded, verdict)) == [(1, 2), (2, 2), (3, 2)]
 
 
 def test_samples_stay_few_where_twins_come_by_the_thousand(loaded: Warehouse) -> None:
@@ -126,6 +129,13 @@ def test_samples_stay_few_where_twins_come_by_the_thousand(loaded: Warehouse) ->
     found = look(loaded, wanted=["duplicate_keys"])
     assert len(wrong(found)["duplicate_keys"]) == 10
     assert max(len(v.sample) for v in found["duplicate_keys"].values()) == 5
+
+
+def asked(warehouse: Warehouse, verdict: Verdict) -> list[tuple[Any, ...]]:
+    """Run the query that a verdict gives to a reader, in the warehouse's own words."""
+    assert verdict.sql is not None
+    with warehouse.session(read_only=True) as session:
+        return session.fetch(verdict.sql)
 
 
 @pytest.mark.parametrize("value", ["NaN", "null", "zero"])
@@ -190,7 +200,7 @@ def test_rows_that_arrive_after_the_load_name_exactly_their_day(loaded: Warehous
     assert wrong(found) == {"late_rows": [str(DAYS[3])]}
     verdict = found["late_rows"][str(DAYS[3])]
     assert (verdict.worst.found, verdict.severity) == (1, "warn")
-    assert [row[1] for row in loaded.rows(verdict.sql)] == [77]
+    assert [row[1] for row in asked(loaded, verdict)] == [77]
 
 
 def test_a_row_is_late_by_the_read_of_its_own_day(loaded: Warehouse) -> None:
@@ -317,9 +327,20 @@ def test_a_rule_of_ones_own_names_the_day_that_breaks_it(loaded: Warehouse) -> N
 def test_a_column_that_changed_its_type_is_told(loaded: Warehouse) -> None:
     declared = replace(SALES, columns={"day": "DATE", "id": "BIGINT", "amount": "DECIMAL(12,2)"})
     (why,) = {v.why for v in look(loaded, declared, wanted=["schema"])["schema"].values()}
-    assert "'amount' is declared as DECIMAL(12,2) and is BIGINT".lower() in why.lower()
+    now = loaded.type_of("BIGINT")
+    assert f"'amount' is declared as DECIMAL(12,2) and is {now}".lower() in why.lower()
     right = replace(SALES, columns={"day": "DATE", "id": "BIGINT", "amount": "BIGINT"})
     assert wrong(look(loaded, right, wanted=["schema"])) == {}
+
+
+@pytest.mark.only(
+    "duckdb",
+    "postgres",
+    "snowflake",
+    why="the emulator's API does not hear of columns that SQL has added",
+)
+def test_a_column_that_was_added_by_hand_is_told(loaded: Warehouse) -> None:
+    right = replace(SALES, columns={"day": "DATE", "id": "BIGINT", "amount": "BIGINT"})
     loaded.execute("ALTER TABLE sales ADD COLUMN colour VARCHAR")
     (why,) = {v.why for v in look(loaded, right, wanted=["schema"])["schema"].values()}
     assert "'colour' is not declared" in why
@@ -491,6 +512,9 @@ def test_a_run_that_might_load_another_count_did_not_allow_rows_to_vanish_later(
     assert (told.passed, told.severity) == (False, "block")
 
 
+@pytest.mark.only(
+    "duckdb", "postgres", why="both emulators add up such decimals as floating numbers"
+)
 def test_decimals_of_many_digits_are_summed_to_the_last_one(warehouse: Warehouse) -> None:
     huge = "333333333333333333333333333333333.33"
     warehouse.execute(
@@ -532,13 +556,13 @@ def test_a_clock_without_a_zone_makes_late_rows_unknown_and_nothing_else(
 def test_queries_may_end_in_comments_and_begin_with_their_own_with(warehouse: Warehouse) -> None:
     warehouse.execute(
         "CREATE SCHEMA raw",
-        'CREATE TABLE raw."my orders" (day DATE)',
-        f"INSERT INTO raw.\"my orders\" VALUES (DATE '{FIRST}')",
+        'CREATE TABLE raw."my-orders" (day DATE)',
+        f"INSERT INTO raw.\"my-orders\" VALUES (DATE '{FIRST}')",
     )
     table = Table(
         "t",
         SliceColumn("day", "date"),
-        source=Source('raw."my orders"', on="day"),
+        source=Source('raw."my-orders"', on="day"),
         expects=(
             RowCount(),
             RowCount(against="SELECT 1 -- one row"),
@@ -554,7 +578,7 @@ def test_queries_may_end_in_comments_and_begin_with_their_own_with(warehouse: Wa
     assert wrong(found) == {"own_with": [str(FIRST)]}
     verdict = found["own_with"][str(FIRST)]
     assert verdict.sample == (str(FIRST),)
-    assert warehouse.rows(verdict.sql) == [(FIRST,)]
+    assert asked(warehouse, verdict) == [(FIRST,)]
 
 
 # size
@@ -573,6 +597,12 @@ class Counting:
         return found
 
 
+@pytest.mark.only(
+    "duckdb",
+    "postgres",
+    "snowflake",
+    why="the emulator takes ten seconds and more for a statement of 400 parts",
+)
 def test_ten_years_take_as_many_statements_for_each_400_days_as_one_day(loaded: Warehouse) -> None:
     table = replace(
         SALES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -32,6 +33,8 @@ from backfill_assets.errors import (
     WriteFailed,
 )
 from backfill_assets.expectations import Source
+from backfill_assets.operations.doctor.examine import examined
+from backfill_assets.operations.doctor.points import failed
 from backfill_assets.operations.previewing import Asked, preview
 from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
@@ -154,6 +157,33 @@ def test_every_query_has_the_limits_of_the_url(loaded: Warehouse) -> None:
             assert config["query"]["defaultDataset"]["datasetId"] == "public"
 
 
+def test_no_query_may_be_billed_more_than_what_a_budget_has_left_or_the_url_allows(
+    loaded: Warehouse,
+) -> None:
+    with loaded.session(maximum_bytes_billed=10**9) as session:
+        jobs = Jobs(session)
+        for left in (5e8, 5e9, None):
+            session.may_cost(left)
+            loaded.write(SALES, "2026-05-12", ROWS, session=session)
+            billed = {
+                config["query"]["maximumBytesBilled"] for sql, config in jobs.sent if sql != "LOAD"
+            }
+            assert billed == {str(int(min(left or 1e9, 1e9)))}
+            jobs.sent.clear()
+
+
+def test_a_source_that_asks_for_a_filter_gets_one_also_where_only_its_columns_are_asked(
+    loaded: Warehouse,
+) -> None:
+    with loaded.session() as session:
+        jobs = Jobs(session)
+        day = Select("SELECT day, id FROM mart.fct_sales", on="day")
+        loaded.write(SALES, "2026-05-12", day, session=session)
+    readers = [sql for sql, _ in jobs.sent if "FROM mart.fct_sales" in sql]
+    assert len(readers) == 2
+    assert all("WHERE" in sql and "`day`" in sql.split("WHERE")[1] for sql in readers), readers
+
+
 def test_no_job_of_a_transaction_is_run_again_by_the_client(loaded: Warehouse) -> None:
     retries: list[Any] = []
     with loaded.session() as session:
@@ -197,6 +227,24 @@ def test_every_statement_on_a_table_that_asks_for_a_partition_filter_has_the_bar
         assert f"WHERE {BARE}" in sql
         assert not re.search(r"CAST\(`?day", sql)
     assert bigquery.rows("SELECT id FROM mart.fct_sales WHERE day = DATE '2026-05-12'") == [(3,)]
+
+
+def test_the_doctor_names_the_partition_column_of_a_table_that_asks_for_it(
+    loaded: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    query = bigquery_jobs.Jobs.query
+    monkeypatch.setattr(
+        bigquery_jobs.Jobs,
+        "query",
+        lambda jobs, sql, **options: (asked.append(sql), query(jobs, sql, **options))[1],
+    )
+    sales = replace(SALES, source=Source("mart.fct_sales", on="day"))
+    found = examined({"live": loaded.engine}, [sales], AUDIT)
+    assert failed(found) == []
+    touching = [sql for sql in asked if re.search("FROM (`mart`.`fct_sales`|mart.fct_sales)", sql)]
+    assert [sql.split()[0] for sql in touching] == ["SELECT", "DELETE", "SELECT"]
+    assert all("WHERE `day` IS NULL AND 1 = 0" in sql for sql in touching)
 
 
 FILTERED = re.compile(r"`(?:day|at)` >= ")
@@ -369,6 +417,48 @@ def test_a_dead_writer_of_the_emulator_leaves_the_slice_as_it_was(loaded: Wareho
     assert loaded.write(SALES, "2026-05-12", ROWS).rows_before == 2
 
 
+def test_a_session_that_somebody_has_ended_keeps_no_later_slice_from_being_written(
+    loaded: Warehouse,
+) -> None:
+    from google.api_core.exceptions import BadRequest
+
+    with loaded.session() as session:
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [3]}, session=session)
+        client, ended = session._open_jobs.client, session._session  # type: ignore[attr-defined]
+        query = client.query
+
+        def refused(sql: str, *, job_config: Any, **options: Any) -> Any:
+            if ended in str(job_config.to_api_repr()):
+                raise BadRequest(f"Session {ended} is already terminated")
+            return query(sql, job_config=job_config, **options)
+
+        client.query = refused
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [4]}, session=session)
+    assert loaded.rows("SELECT id FROM mart.fct_sales") == [(4,)]
+
+
+def test_a_transaction_runs_where_its_dataset_is(bigquery: Warehouse) -> None:
+    with bigquery.session() as session:
+        client = session._open_jobs.client  # type: ignore[attr-defined]
+        get_dataset, request = client.get_dataset, client._connection.api_request
+        where: dict[str, Any] = {}
+
+        def elsewhere(*asked: Any, **options: Any) -> Any:
+            dataset = get_dataset(*asked, **options)
+            dataset._properties["location"] = "europe-west3"
+            return dataset
+
+        def noted(**asked: Any) -> Any:
+            data = asked.get("data") or {}
+            sql = data.get("configuration", {}).get("query", {}).get("query", "")
+            where[sql.split(" ")[0]] = data.get("jobReference", {}).get("location")
+            return request(**asked)
+
+        client.get_dataset, client._connection.api_request = elsewhere, noted
+        bigquery.write(SALES, "2026-05-12", ROWS, session=session)
+    assert {where[word] for word in ("BEGIN", "UPDATE", "DELETE", "COMMIT")} == {"europe-west3"}
+
+
 # the outcome of a COMMIT
 
 
@@ -413,6 +503,36 @@ def test_a_commit_of_which_nobody_knows_has_an_unknown_outcome(
     assert loaded.count("mart.fct_sales") == 2
 
 
+@pytest.mark.parametrize("word", ["BEGIN", "DELETE", "INSERT INTO `mart`", "COMMIT"])
+def test_a_statement_whose_first_answer_is_lost_is_carried_out_once_and_told_as_what_it_was(
+    loaded: Warehouse, word: str
+) -> None:
+    from google.api_core.exceptions import Conflict
+    from requests.exceptions import ConnectionError as Cut
+
+    with loaded.session() as session:
+        client = session._open_jobs.client  # type: ignore[attr-defined]
+        request, lost = client._connection.api_request, list[str]()
+
+        def cut_once(**asked: Any) -> Any:
+            query = (asked.get("data") or {}).get("configuration", {}).get("query", {}).get("query")
+            if asked["method"] != "POST" or not (query or "").startswith(word):
+                return request(**asked)
+            job = asked["data"]["jobReference"]["jobId"]
+            if (
+                job in lost
+            ):  # what BigQuery says of a name that it has seen, and the emulator does not
+                raise Conflict(f"Already Exists: Job {client.project}:US.{job}")
+            lost.append(job)
+            request(**asked)
+            raise Cut("Connection aborted.")
+
+        client._connection.api_request = cut_once
+        loaded.write(SALES, "2026-05-12", {"day": [DAY], "id": [3]}, session=session)
+    assert len(lost) == 1
+    assert loaded.rows("SELECT id FROM mart.fct_sales") == [(3,)]
+
+
 # errors
 
 
@@ -424,6 +544,8 @@ def _error(code: int, reason: str, message: str) -> Exception:
 
 ERRORS = {
     "no_right": (403, "accessDenied", "Access Denied: Table p:d.t: User may not", MissingRight),
+    "no_right_or_no_table": (403, "accessDenied", "Access Denied: Table p:d.t: User does not have permission to query table p:d.t, or perhaps it does not exist in location EU.", MissingRight),
+    "streamed": (400, "invalidQuery", "UPDATE or DELETE statement over table p.d.t would affect rows in the streaming buffer, which is not supported", SliceBusy),
     "no_table": (404, "notFound", "Not found: Table p:d.t", MissingTable),
     "no_column": (400, "invalidQuery", "Unrecognized name: nope at [1:8]", MissingTable),
     "quota": (403, "quotaExceeded", "Quota exceeded: Your project exceeded", QuotaExceeded),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import date, datetime
 from decimal import Decimal
@@ -175,6 +176,8 @@ def test_a_row_of_all_the_types_comes_back_as_it_went(warehouse: Warehouse) -> N
 def test_a_float_that_is_hard_to_write_down_comes_back_as_it_went(
     warehouse: Warehouse, number: float
 ) -> None:
+    if not (math.isfinite(number) or warehouse.keeps_nan):
+        pytest.skip("this engine has no such number")
     warehouse.write(T, "2026-05-12", one(x=number))
     with warehouse.session() as session:
         assert repr(session.fetch_arrow("SELECT x FROM t")["x"].to_pylist()[0]) == repr(number)
@@ -229,7 +232,9 @@ def test_a_value_that_its_column_would_change_is_refused(warehouse: Warehouse, c
         warehouse.write(T, "2026-05-12", good)
         assert warehouse.rows("SELECT x FROM t WHERE x IS NOT NULL") == [(value,)]
         return
-    with pytest.raises(SchemaMismatch, match=r"t 2026-05-12 was left as it was: .*'x'"):
+    with pytest.raises(
+        SchemaMismatch, match=r"t 2026-05-12 was left as it was: .*'x'|'x' cannot be staged"
+    ):
         warehouse.write(T, "2026-05-12", good)
     assert warehouse.count("t") == 0
     assert warehouse.loads() == []
@@ -257,7 +262,7 @@ def test_a_value_that_its_column_keeps_is_taken(warehouse: Warehouse, case: str)
 
 def test_a_text_that_is_too_long_for_its_column_is_not_cut_off(warehouse: Warehouse) -> None:
     warehouse.execute("CREATE TABLE t (day DATE, x VARCHAR(3))")
-    if not warehouse.is_postgres:  # DuckDB has no length, and keeps it all
+    if not warehouse.keeps_lengths:  # DuckDB has none, and keeps it all
         warehouse.write(T, "2026-05-12", one(x="abcd"))
         assert warehouse.rows("SELECT x FROM t") == [("abcd",)]
         return

@@ -198,6 +198,8 @@ def test_a_total_that_differs_is_refused_though_every_row_is_there(stocked: Ware
 def test_totals_of_floats_know_what_is_no_number_and_what_is_only_noise(
     warehouse: Warehouse, theirs: str, ours: list[float | None], agree: bool
 ) -> None:
+    if not warehouse.keeps_nan and ("'" in theirs or any(x is not None and x != x for x in ours)):
+        pytest.skip("this engine has no such number")
     warehouse.execute(
         "CREATE TABLE src (day DATE, x DOUBLE PRECISION)",
         f"INSERT INTO src VALUES (DATE '{DAY}', {theirs})",

@@ -146,6 +146,15 @@ def test_a_writer_of_many_slices_lets_others_in_between(file: Path) -> None:
     assert guest.wait(30) == 0
 
 
+def test_whoever_makes_a_new_file_is_told_so_since_the_path_may_be_misspelt(tmp_path: Path) -> None:
+    said: list[str] = []
+    for _ in range(2):
+        with open_engine(f"duckdb:///{tmp_path}/werehouse.duckdb").session(report=said.append):
+            pass
+    (once,) = said
+    assert "werehouse.duckdb was not there and is a new warehouse now" in once
+
+
 def test_waiting_is_told_to_whoever_launched_the_run(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

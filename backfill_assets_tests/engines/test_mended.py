@@ -49,7 +49,7 @@ def rows(count: int, **more: object) -> dict[str, object]:
         "SELECT CAST(ts AS DATE) AS day, id FROM source",
         "SELECT CAST(s.ts AS DATE) AS day, s.id FROM source AS s JOIN source AS o ON o.id = s.id",
         "WITH w AS (SELECT * FROM source) SELECT CAST(ts AS DATE) AS day, id FROM w",
-        "SELECT day, count(*) AS id FROM (SELECT CAST(ts AS DATE) AS day FROM source WHERE {window}) AS x GROUP BY 1",
+        "SELECT day, count(*) AS id FROM (SELECT CAST(ts AS DATE) AS day FROM source WHERE {window}) AS x GROUP BY day",
     ],
 )
 def test_a_source_column_of_another_kind_than_declared_is_refused_and_no_row_lost(

@@ -132,6 +132,11 @@ def test_an_option_that_is_no_number_of_seconds_is_refused(option: str) -> None:
         open_engine(f"postgresql://u@h/d?{option}")
 
 
+def test_a_limit_of_0_seconds_is_none(postgres: Warehouse) -> None:
+    with Warehouse(postgres.url + "&statement_timeout=0").session() as session:
+        assert session.fetch("SELECT 1 FROM pg_sleep(0.1)") == [(1,)]
+
+
 def test_the_limit_of_a_statement_holds_outside_and_inside_a_transaction_but_not_for_the_claim(
     postgres: Warehouse,
 ) -> None:

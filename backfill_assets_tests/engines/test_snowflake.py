@@ -18,6 +18,7 @@ from backfill_assets.engines import open_engine
 from backfill_assets.engines.snowflake import SPELLING, SnowflakeEngine
 from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import told, unreachable
+from backfill_assets.engines.snowflake_types import writable
 from backfill_assets.engines.snowflake_url import options_of
 from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.sql import told as told_name
@@ -152,7 +153,13 @@ def test_a_column_that_no_name_of_ours_reaches_is_refused_with_what_to_do(
         (390114, "08001", "Authentication token has expired. The user must authenticate again.", Unreachable),
         (390112, "08001", "Your session has expired", Away),
         (250001, "08001", "Could not connect to Snowflake backend", Away),
+        (250001, "08001", "Failed to connect to DB. Verify the account name is correct: nobody.snowflakecomputing.com:443", Unreachable),
         (250003, None, "Failed to execute request", Away),
+        (251006, "08001", "Password is empty", Unreachable),
+        (251008, None, "Failed to load private key", Unreachable),
+        (251011, None, "Connection timeout", Away),
+        (252010, None, "Failed to download a chunk", Away),
+        (253003, None, "Failed to upload a file to the stage", Away),
         (2003, "42S02", "Object 'T' does not exist or not authorized", MissingTable),
         (904, "42000", "invalid identifier '\"id\"'", MissingTable),
         (1003, "42000", "syntax error line 1 at position 7 unexpected 'order'", WriteFailed),
@@ -221,6 +228,25 @@ def test_rows_arrive_alike_by_copy_and_by_insert(snowflake: Warehouse, way: str)
         "text": "it's \"so\"\\", "truth": True,
     }  # fmt: skip
     assert str(back.schema.field("price").type) == "decimal128(38, 2)"
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(38, 38), pa.decimal128(5, -2)], ids=str)
+def test_a_decimal_is_staged_with_no_more_places_than_a_column_may_have(
+    snowflake: Warehouse, kind: Any
+) -> None:
+    value = Decimal(2500) if kind.scale < 0 else Decimal("0.25")
+    rows = pa.table({"price": pa.array([value, None], kind)})
+    (field,) = writable(rows).schema
+    assert 0 <= field.type.scale <= 37
+    with snowflake.session() as session:
+        staged = session.stage_arrow("backfill_stage_prices", rows)
+        assert session.fetch(f"SELECT sum(price), count(*) FROM {staged}") == [(value, 2)]
+        session.drop_stage("backfill_stage_prices")
+
+
+def test_a_decimal_of_more_places_than_a_column_may_have_is_refused_and_not_rounded() -> None:
+    with pytest.raises(SchemaMismatch, match="price"):
+        writable(pa.table({"price": pa.array([Decimal("1E-38")], pa.decimal128(38, 38))}))
 
 
 def test_what_a_killed_writer_left_is_dropped_after_a_day_and_not_before(

@@ -15,6 +15,7 @@ from backfill_assets.controls.budget import Budget, raise_budget
 from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.controls.tables import table_tags
 from backfill_assets.engines import open_engine
+from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers import (
     Controls,
@@ -393,6 +394,20 @@ def test_a_backfill_that_has_used_up_its_rows_is_stopped_before_the_next_slice(
     assert len(audit(strict, "partition_key")) == 4
     other = {**tags, "dagster/backfill": "b2"}
     strict.run_range("2026-03-05", "2026-03-05", by_slice(_slice), tags=other)
+
+
+def test_no_statement_of_a_slice_may_cost_more_than_what_is_left_of_the_budget(
+    strict: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Engines that can cap a statement are told; what DuckDB and PostgreSQL cost nobody tells."""
+    told: list[float | None] = []
+    monkeypatch.setattr(Transactions, "may_cost", lambda _, most: told.append(most))
+    tags = {"dagster/backfill": "b1", "budget/cost": "500"}
+    strict.run_range("2026-03-01", "2026-03-02", by_slice(_slice), tags=tags)
+    assert set(told) == {500.0}
+    told.clear()
+    strict.run_range("2026-03-03", "2026-03-03", by_slice(_slice), tags={"dagster/backfill": "b2"})
+    assert set(told) <= {None}
 
 
 def _slice(slice_) -> pd.DataFrame:

@@ -131,9 +131,19 @@ def test_the_report_of_a_backfill_is_written_by_its_sensor(
     instance.update_backfill(
         found.with_status(BulkActionStatus.COMPLETED_SUCCESS).with_end_timestamp(time.time())
     )
+    books = "snowflake.account_usage.query_attribution_history"
+    ours.execute(
+        "CREATE DATABASE snowflake",
+        "CREATE SCHEMA snowflake.account_usage",
+        f"CREATE TABLE {books} (query_tag VARCHAR, credits_attributed_compute DOUBLE)",
+        f"""INSERT INTO {books} VALUES ('{{"backfill": "{name}"}}', 0.25), ('{{"backfill": "{name}"}}', 0.5)""",
+        f"""INSERT INTO {books} VALUES ('by hand', 3), ('{{"backfill": "another"}}', 7)""",
+    )
     context = dg.build_sensor_context(
         instance=instance, repository_def=repository, resources={"io_manager": manager}
     )
     said = repository.get_sensor_def("backfill_reports").evaluate_tick(context).skip_message
     assert str(said).startswith(f"Backfill {name}: The one partition is done."), said
-    assert "| 2026-05-03 |" in (tmp_path / f"{name}.md").read_text()
+    told = (tmp_path / f"{name}.md").read_text()
+    assert "| 2026-05-03 |" in told
+    assert "- cost by the warehouse's own books: 0.75" in told

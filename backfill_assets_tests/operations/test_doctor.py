@@ -422,6 +422,16 @@ def test_the_job_fails_where_a_point_does_and_shows_the_grant(
     assert "no asset of this location" in metadata["points"].value
 
 
+def test_the_job_knows_the_partition_column_that_a_table_may_ask_for(
+    bigquery: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bigquery.write(Table("mart.t"), None, {"id": [1]})
+    monkeypatch.setenv("DOCTOR_TEST_URL", bigquery.url)
+    success, metadata = run_job({})
+    assert not success
+    assert re.search(r"✗ \| live \| DELETE on mart.t \| .*day", metadata["points"].value)
+
+
 def command(url: str, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, "-m", "backfill_assets.operations.doctor", *arguments],

@@ -1,6 +1,7 @@
 """A preview says what a backfill would do to each partition, and does nothing itself."""
 
 import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -205,6 +206,19 @@ def test_duplicates_and_gaps_that_are_there_already_are_told(place: Place) -> No
     assert lines(found)["2026-03-01"]["duplicates"] == 0
     assert found["gaps"] == ["2026-03-02"]
     assert found["seconds"] > 0
+
+
+def test_a_day_without_rows_by_rule_is_no_gap(place: Place) -> None:
+    place.load("2026-03-01")
+    place.execute("INSERT INTO mart.sales VALUES ('2026-03-06', 6), ('2026-03-10', 10)")
+    sundays = replace(SALES, closed=("sunday",))
+    slices = [
+        Slice(sundays, Window.day(date(2026, 3, n)), partition=f"2026-03-{n:02}")
+        for n in range(6, 11)
+    ]
+    with open_engine(place.url).session(read_only=True) as session:
+        found = preview(session, sundays, slices, None, Asked(), {}, AuditTable())
+    assert found.gaps == ["2026-03-07", "2026-03-09"]
 
 
 def test_a_table_that_is_not_there_yet_is_all_first_loads(place: Place) -> None:

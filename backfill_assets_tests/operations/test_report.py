@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -641,6 +641,12 @@ def test_a_backfill_of_a_job_is_reported_by_its_partition_names(place: Place) ->
     told = place.report("job")
     assert [rows_of(told)[day]["outcome"] for day in names] == ["done", "not reached"]
     assert "🔴 **Dagster says COMPLETED, and yet 1 partition was not reached." in told
+    (record,) = place.instance.get_run_records(dg.RunsFilter(tags={"dagster/backfill": "job"}))
+    place.instance.update_backfill(
+        place.instance.get_backfill("job").with_end_timestamp(record.start_time - 60)  # type: ignore[union-attr]
+    )
+    ended = datetime.fromtimestamp(record.end_time or 0, timezone.utc)
+    assert f"- ended: {ended:%Y-%m-%d %H:%M:%S}" in place.report("job")
 
 
 def test_a_plan_that_dagster_cannot_read_any_more_is_guessed_from_the_runs(place: Place) -> None:

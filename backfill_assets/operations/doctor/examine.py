@@ -133,6 +133,8 @@ def _zone(session: Session, points: Points) -> None:
     kind = exp.DataType.build("TEXT").sql(dialect=session.spelling.dialect)
     with points.tried("zone", "the session tells instants in UTC"):
         value, shown = session.fetch(f"SELECT {literal}, CAST({literal} AS {kind})")[0]
+        if session.spelling.instants_are_utc:
+            value = value.replace(tzinfo=timezone.utc)
         if value != _NOON or not str(shown).replace("T", " ").startswith("2026-07-01 12:00"):
             raise WriteFailed(
                 "days would be cut elsewhere",
@@ -219,6 +221,10 @@ def _claims(session: Session, points: Points, engine: Engine, tables: Sequence[T
         )
         return
     claim = Claim(relation, (DAY,), "the doctor's claim", "doctor")
+    if session.spelling.claims_meet_late:
+        with points.tried(what, "of two writers at once the second to commit is refused"):
+            _refused_at_the_end(session, engine, claim)
+        return
     waited: float | None = None
     with points.tried(what, "a second writer finds the first one's taken"), undone(session, claim):
         waited = _refused_after(engine.limited(lock_wait=_SECOND_SECONDS), claim)
@@ -239,6 +245,24 @@ def _refused_after(engine: Engine, claim: Claim) -> float:
     raise WriteFailed(
         "a slice can have two writers",
         "two sessions claimed one slice at once",
+        "Do not write slices here",
+    )
+
+
+def _refused_at_the_end(session: Session, engine: Engine, claim: Claim) -> None:
+    """Commit two claims that overlap, which changes nothing but whose name is in the row that is claimed."""
+    try:
+        with session.transaction():
+            session.claim(claim)
+            with engine.session(who="a second doctor") as second, second.transaction():
+                second.claim(claim)
+    except BackfillError as error:
+        if error.then != "wait":
+            raise
+        return
+    raise WriteFailed(
+        "a slice can have two writers",
+        "two sessions committed one claim at once",
         "Do not write slices here",
     )
 

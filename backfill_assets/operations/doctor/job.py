@@ -7,14 +7,14 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.io_managers.declaration import plain
+from backfill_assets.io_managers.declaration import column_name, plain
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.partitions import schema_of
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.operations.doctor.points import Point, Points, failed, table_of_points
 from backfill_assets.operations.location import asset_named
-from backfill_assets.table import Table
+from backfill_assets.table import SliceColumn, Table
 from backfill_assets.writing import AuditTable
 from backfill_assets.writing.run import Lane
 
@@ -118,10 +118,17 @@ def _is_written(asset: dg.AssetsDefinition) -> bool:
 
 def _table(key: dg.AssetKey, asset: dg.AssetsDefinition, manager: DeleteInsertIOManager) -> Table:
     metadata, path = asset.metadata_by_key.get(key, {}), list(key.path)
+    cut_by = plain(metadata.get("partition_expr"))
+    is_one = isinstance(cut_by, str)
     return Table(
         str(plain(metadata.get("table")) or path[-1]),
         schema=schema_of(metadata, manager.schema_, path),
         database=plain(metadata.get("database")),
+        # of whatever kind: the doctor asks for no window
+        slice_column=SliceColumn(column_name(cut_by)) if is_one else None,
+        dimensions=()
+        if is_one
+        else tuple(column_name(str(name)) for name in (cut_by or {}).values()),
         source=plain(metadata.get("source")),
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from datetime import date
 
 from backfill_assets.engines import Claim, Session
 from backfill_assets.engines.protocol import replacing
-from backfill_assets.engines.sql import listed, qualified, quoted
+from backfill_assets.engines.sql import listed, qualified, quoted, text
 from backfill_assets.errors import BackfillError, MissingRight, MissingTable
 from backfill_assets.operations.doctor.points import Points
 from backfill_assets.table import Table
@@ -92,8 +92,9 @@ class Rights:
 
         try:
             with self._points.tried(what, "granted", grant, but=MissingTable):
+                nothing = _nothing(self._session, [source.on])
                 self._session.fetch(
-                    f"SELECT 1 FROM (\n{source.query}\n) AS source_rows WHERE 1 = 0"
+                    f"SELECT 1 FROM (\n{source.query}\n) AS source_rows WHERE {nothing}"
                 )
         except MissingTable as error:
             self._points.note(what, error.why, "Load the source before the table")
@@ -102,14 +103,16 @@ class Rights:
         self, right: str, table: Table, relation: str, columns: dict[str, str], *, claimed: bool
     ) -> None:
         session = self._session
+        cut_by = [table.slice_column.name] if table.slice_column is not None else []
+        nothing = _nothing(session, [*cut_by, *table.dimensions])
         if right == "SELECT":
-            session.fetch(f"SELECT * FROM {relation} WHERE 1 = 0")
+            session.fetch(f"SELECT * FROM {relation} WHERE {nothing}")
             return
         # what a claim refuses (a view, rows that are hidden from the role) would fail there
         claim = Claim(relation, (DAY,), table.qualified, "doctor") if claimed else None
         with undone(session, claim):
             if right == "DELETE":
-                session.execute(f"DELETE FROM {relation} WHERE 1 = 0")
+                session.execute(f"DELETE FROM {relation} WHERE {nothing}")
             else:
                 session.execute(_insertion(session, table, relation, columns))
 
@@ -134,8 +137,10 @@ class Rights:
         relation = qualified(spelling, probe)
         schema = ".".join(quoted(spelling, part) for part in (table.database, table.schema) if part)
         making = f"CREATE TABLE {relation} (one INTEGER)"
+        # where a transaction takes no table back, some take none in it either
+        trying = undone(session) if spelling.ddl_rolls_back else contextlib.nullcontext()
         try:
-            with undone(session):
+            with trying:
                 session.execute(making)
         except MissingTable as error:
             # a schema that could not be taken back is not made for a try
@@ -147,7 +152,11 @@ class Rights:
         finally:
             if not spelling.ddl_rolls_back:
                 with contextlib.suppress(BackfillError):
-                    session.execute(f"DROP TABLE IF EXISTS {relation}")
+                    session.execute(
+                        spelling.drop_table.format(
+                            name=relation, name_text=text(spelling, relation)
+                        )
+                    )
 
     @contextlib.contextmanager
     def _needing(
@@ -177,6 +186,14 @@ class Rights:
             database=quoted(spelling, table.database or self._session.database),
             role=quoted(spelling, self._role),
         )
+
+
+def _nothing(session: Session, columns: Sequence[str]) -> str:
+    """Return a condition that no row meets; it names the partition columns where a table may ask for them."""
+    spelling = session.spelling
+    # elsewhere a column that is named takes a right of its own, and DELETE would fail for want of SELECT
+    named = columns if spelling.asks_for_partitions else ()
+    return " AND ".join([*(f"{quoted(spelling, name)} IS NULL" for name in named), "1 = 0"])
 
 
 def _insertion(session: Session, table: Table, relation: str, columns: dict[str, str]) -> str:

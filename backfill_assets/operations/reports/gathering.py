@@ -14,6 +14,7 @@ from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES
 
 from backfill_assets.controls.switch import Switch
 from backfill_assets.engines import Engine, Session
+from backfill_assets.engines.protocol import Attributing
 from backfill_assets.errors import BackfillError, DeclarationError, without_secrets
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
@@ -74,11 +75,13 @@ class Reader:
         with self.engine.session(who="a report", read_only=True) as session:
             # given back before Dagster is asked for checks: on DuckDB writers wait for it
             asked = {asset: self._asked(session, backfill_id, plan, asset) for asset in plan.keys}
+            cost = session.attributed(backfill_id) if isinstance(session, Attributing) else None
         tables = [
             self._table(plan, asset, found, failures, ended, cancelled)
             for asset, found in asked.items()
         ]
-        return _assembled(self.instance, backfill, plan, tables, failures, ended)
+        report = _assembled(self.instance, backfill, plan, tables, failures, ended)
+        return replace(report, attributed=cost)
 
     def _table(
         self,
@@ -185,7 +188,7 @@ def _assembled(
         tables=tuple(tables),
         made_at=datetime.now(timezone.utc),
         created=_instant(backfill.backfill_timestamp),
-        ended=_instant(backfill.backfill_end_timestamp),
+        ended=_ended(backfill, plan) if ended else None,
         title=without_secrets(backfill.title or ""),
         reason=without_secrets(backfill.tags.get("reason", "")),
         by=without_secrets(backfill.tags.get("launched_by") or backfill.tags.get("user") or ""),
@@ -194,6 +197,12 @@ def _assembled(
         error=without_secrets(" ".join(error.split())),
         paused=_paused(instance, backfill.backfill_id),
     )
+
+
+def _ended(backfill: Any, plan: Plan) -> datetime | None:
+    """Return when the last of it ended: a job's backfill is over for Dagster before its runs have begun."""
+    ends = [backfill.backfill_end_timestamp, *(run.ended for run in plan.runs)]
+    return _instant(max((end for end in ends if end is not None), default=None))
 
 
 def _instant(timestamp: float | None) -> datetime | None:

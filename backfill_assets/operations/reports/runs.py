@@ -31,6 +31,7 @@ class RunFact:
     began: bool
     held: bool
     where: str
+    ended: float | None
 
     @property
     def goes_on(self) -> bool:
@@ -76,6 +77,7 @@ def _fact(record: Any, steps: Callable[[str | None], frozenset[str]]) -> RunFact
         record.start_time is not None,
         is_held(run),
         "...".join(partitions_of(run.tags)),
+        record.end_time,
     )
 
 

@@ -115,7 +115,10 @@ class FailedRun:
 
 @dataclass(frozen=True)
 class Report:
-    """One backfill; times are aware and UTC. `status` is Dagster's word, which is never enough."""
+    """One backfill; times are aware and UTC. `status` is Dagster's word, which is never enough.
+
+    `attributed` is the cost by the warehouse's own books, in the engine's unit; None where it is not told, or not yet.
+    """
 
     backfill: str
     status: str
@@ -131,6 +134,7 @@ class Report:
     failed_runs: tuple[FailedRun, ...] = ()
     error: str = ""
     paused: str = ""
+    attributed: float | None = None
 
     @property
     def lines(self) -> Iterator[tuple[TableReport, Line]]:

@@ -93,9 +93,14 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("partitions", _counted(report.counted)),
         ("checks", _counted(report.checked)),
         ("paused", report.paused),
+        ("cost by the warehouse's own books", _books(report)),
         ("this report", f"{_moment(report.made_at)}; source rows are those of that moment"),
     ]
     return [(name, told) for name, told in known if told]
+
+
+def _books(report: Report) -> str:
+    return "" if report.attributed is None else amount(report.attributed)
 
 
 def how_to_resume(report: Report) -> list[tuple[str, str]]:
