@@ -329,7 +329,7 @@ def _spark_type(kind: str) -> str:
 class DatabricksWarehouse(Warehouse):
     """A catalog of a workspace that this process plays."""
 
-    workspace: Workspace = field(default_factory=Workspace)
+    workspace: Workspace = field(default_factory=Workspace, repr=False)
     waits: list[float] = field(default_factory=list[float])
 
     @property

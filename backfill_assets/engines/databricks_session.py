@@ -127,7 +127,10 @@ class DatabricksSession:
         return {"credentials_provider": lambda: config.authenticate}
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect, after what could not be dropped before."""
+        with contextlib.suppress(BackfillError):
+            for name in list(self._stages):
+                self.drop_stage(name)
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(Exception):
@@ -255,9 +258,10 @@ class DatabricksSession:
                     )
 
     def drop_stage(self, name: str) -> None:
-        relation = self._stages.pop(name, None)
+        relation = self._stages.get(name)
         if relation is not None and self._connection is not None:
             self.execute(f"DROP TABLE IF EXISTS {relation}")
+            self._stages.pop(name)
 
     def transaction(self) -> AbstractContextManager[None]:
         raise WriteFailed(

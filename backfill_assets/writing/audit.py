@@ -434,13 +434,21 @@ class AuditTable:
         )
         return Spent(*(float(value) for value in found))
 
+    def holds(self, session: Session, audit_id: str) -> bool:
+        """Tell whether the row is there."""
+        return self._rows(session, audit_id) > 0
+
+    def _rows(self, session: Session, audit_id: str) -> int:
+        found = session.fetch(
+            f"SELECT count(*) FROM {self.stored(session.spelling)}"
+            f" WHERE audit_id = {text(session.spelling, audit_id)}"
+        )
+        return int(found[0][0])
+
     def must_hold(self, session: Session, load: Load) -> None:
         """Raise unless the row is there after the commit: a COMMIT that returns proves nothing."""
         try:
-            found = session.fetch(
-                f"SELECT count(*) FROM {self.stored(session.spelling)}"
-                f" WHERE audit_id = {text(session.spelling, load.audit_id)}"
-            )
+            found = self._rows(session, load.audit_id)
         except BackfillError as error:
             raise OutcomeUnknown(
                 f"{load.table_name} {load.partition_key} was replaced, and that could not be confirmed",
@@ -448,8 +456,7 @@ class AuditTable:
                 "Launch this partition again: replacing it twice does no harm",
             ) from error
         # without a transaction, a driver may have sent the row again where the network failed before the answer
-        at_least_once = session.spelling.replace and found[0][0] > 1
-        if found[0][0] != 1 and not at_least_once:
+        if found != 1 and not (found and session.spelling.replace):
             raise WriteFailed(
                 f"{load.table_name} {load.partition_key} was not replaced",
                 f"its audit row {load.audit_id} is not there after the commit"

@@ -7,7 +7,7 @@ what is about to be written and what was there; `unfinished.py` tells by it what
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from backfill_assets.engines.protocol import Replacing
 from backfill_assets.engines.sql import predicate, qualified, replacement
@@ -53,23 +53,23 @@ def _intent(session: Replacing, attempt: Attempt, before: Facts, version: str) -
     return replace(load, cost=None)
 
 
-@dataclass(frozen=True)
 class _Replacement:
     """The one statement, and what is left to do once it was sent."""
 
-    session: Replacing
-    attempt: Attempt
-    before: Facts
-    version: str
+    def __init__(self, session: Replacing, attempt: Attempt, before: Facts, version: str) -> None:
+        self._session, self._attempt = session, attempt
+        self._before, self._version = before, version
+        self._took_effect = False
+        # its audit row was sent: only while that is not there the slice may be put back
+        self._was_told = False
 
     def done(self) -> Load:
         """Replace the slice and return its audit row; put the old rows back where that cannot be finished."""
-        took_effect = False
         try:
             inserted = self._replace(
-                self.attempt.found.select_whole(self.session.spelling, self.attempt.stage)
+                self._attempt.found.select_whole(self._session.spelling, self._attempt.stage)
             )
-            took_effect = True
+            self._took_effect = True
             return self._confirmed(inserted)
         except OutcomeUnknown:
             raise
@@ -78,56 +78,66 @@ class _Replacement:
             raise self._unknown(error.why) from error
         except BackfillError as error:
             try:
-                self._put_back(took_effect)
+                is_back = self._put_back()
             except BackfillError as second:
                 raise self._unknown(
                     f"{error.why}; the old rows could not be put back ({second.why})"
                 ) from error
+            if not is_back:
+                raise self._unknown(f"it was, but not confirmed: {error.why}") from error
             raise
         except BaseException:
             try:
-                self._put_back(took_effect)
+                self._put_back()
             except BackfillError as second:
-                _log.warning("%s may hold the new rows: %s", self.attempt.slice_.label, second)
+                _log.warning("%s may hold the new rows: %s", self._attempt.slice_.label, second)
             raise
 
     def _confirmed(self, inserted: int) -> Load:
-        session, attempt = self.session, self.attempt
+        session, attempt = self._session, self._attempt
         written = self._facts()
         measure.must_agree(attempt.slice_, attempt.staged, inserted, written)
-        load = attempt.load(session, self.before.rows, written)
+        load = attempt.load(session, self._before.rows, written)
+        self._was_told = True
         attempt.audit.record(session, load)
         attempt.audit.must_hold(session, load)
         return load
 
     def _replace(self, query: str) -> int:
-        spelling, slice_ = self.session.spelling, self.attempt.slice_
-        return self.session.execute(
+        spelling, slice_ = self._session.spelling, self._attempt.slice_
+        return self._session.execute(
             replacement(spelling, qualified(spelling, slice_.table), slice_, query)
         )
 
     def _facts(self) -> Facts:
-        return measure.facts_of_table(self.session, self.attempt.slice_, self.attempt.found)
+        return measure.facts_of_table(self._session, self._attempt.slice_, self._attempt.found)
 
-    def _put_back(self, took_effect: bool) -> None:
-        """Replace the slice by what it held in the version before, unless it holds that or what somebody else wrote."""
+    def _put_back(self) -> bool:
+        """Let the slice hold what it held in the version before; tell False where its audit row is there already.
+
+        What somebody else has written is left, where our own statement was refused.
+        """
+        attempt, spelling = self._attempt, self._session.spelling
+        if self._was_told and attempt.audit.holds(self._session, attempt.audit_id):
+            return False
         now = self._facts()
-        if now == self.before or not (took_effect or now == self.attempt.staged):
-            return
-        spelling, slice_ = self.session.spelling, self.attempt.slice_
+        if now == self._before or not (self._took_effect or now == attempt.staged):
+            return True
+        slice_ = attempt.slice_
         relation = qualified(spelling, slice_.table)
-        was = spelling.as_of.format(table=relation, version=self.version)
+        was = spelling.as_of.format(table=relation, version=self._version)
         self._replace(f"SELECT * FROM {was} WHERE {predicate(spelling, slice_)}")
-        if self._facts() != self.before:
+        if self._facts() != self._before:
             raise WriteFailed(
                 f"{slice_.label} could not be put back",
-                f"it does not hold what it held in version {self.version}",
+                f"it does not hold what it held in version {self._version}",
                 "Look for a writer that does not go through here",
             )
+        return True
 
     def _unknown(self, why: str) -> OutcomeUnknown:
         return OutcomeUnknown(
-            f"whether {self.attempt.slice_.label} was replaced is not known, though it is whole, old or new",
+            f"whether {self._attempt.slice_.label} was replaced is not known, though it is whole, old or new",
             why,
             "Launch this partition again: what became of this attempt is found out first, and replacing it twice does"
             " no harm",

@@ -55,6 +55,7 @@ from backfill_assets_tests.databricks_workspace import (
 )
 from backfill_assets_tests.interruptions import after_statement, once
 from backfill_assets_tests.warehouses import Warehouse, at, until
+from backfill_assets_tests.writing import test_any_history as any_history
 
 DAY, NEXT = date(2026, 5, 12), date(2026, 5, 13)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"))
@@ -576,6 +577,34 @@ def test_rows_of_somebody_else_are_not_put_away_by_a_replacement_that_failed(
     with pytest.raises(WriteFailed):
         loaded.write(SALES, "2026-05-12", NEW, run_id="failed")
     assert ids(loaded) == [0, 1, 55]
+
+
+def test_a_load_whose_audit_row_is_there_is_not_put_back_whatever_comes_after(
+    loaded: DatabricksWarehouse,
+) -> None:
+    def stop(connection: Connection, _: str) -> None:
+        raise KeyboardInterrupt
+
+    loaded.workspace.after.append(on(DONE, stop))
+    with pytest.raises(KeyboardInterrupt):
+        loaded.write(SALES, "2026-05-12", NEW, run_id="told")
+    assert ids(loaded) == [0, 1, 2]
+    assert loaded.loads()[-1][1:] == (2, 3, loaded.loads()[-1][3], "told")
+    assert loaded.leftovers() == []
+
+
+@pytest.mark.parametrize("error", ["broken", "interrupt", "warehouse"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_failure_at_every_call_in_turn_leaves_a_session_that_goes_on(
+    databricks: DatabricksWarehouse, moment: str, error: str
+) -> None:
+    any_history.test_a_failure_at_every_statement_in_turn_leaves_a_session_that_goes_on(
+        databricks, moment, error
+    )
+
+
+def test_any_history_ends_in_the_checksum_of_one_clean_run(databricks: DatabricksWarehouse) -> None:
+    any_history.test_any_history_ends_in_the_checksum_of_one_clean_run(warehouse=databricks)
 
 
 # two writers
