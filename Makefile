@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-flights dev doctor test check bench screenshots pins lock clean
+.PHONY: help setup setup-dev demo demo-flights dev doctor test check bench screenshots dbt pins lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,10 @@ bench: setup-dev ## measure against bare SQL and the stock IO manager; rewrites 
 
 screenshots: setup-dev ## take the pictures of docs/ on the way through the browser's story (needs chromium)
 	STORY_IMAGES=docs/images $(PY) -m pytest -q backfill_assets_tests/stories/test_browser.py
+
+dbt: setup-dev ## write what is generated for dbt: the shared SQL of its macros, and the manifest
+	$(PY) -m backfill_assets.dbt.spelled
+	$(PY) -m backfill_assets.dbt.manifest
 
 pins: setup-dev ## ask the registry whether a version that is held back may move
 	BACKFILL_TEST_PINS=1 $(PY) -m pytest -q backfill_assets_tests/test_pins.py
