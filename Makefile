@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-flights dev doctor test check bench screenshots lock clean
+.PHONY: help setup setup-dev demo demo-flights dev doctor test check bench screenshots dbt pins lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -74,12 +74,19 @@ bench: setup-dev ## measure against bare SQL and the stock IO manager; rewrites 
 screenshots: setup-dev ## take the pictures of docs/ on the way through the browser's story (needs chromium)
 	STORY_IMAGES=docs/images $(PY) -m pytest -q backfill_assets_tests/stories/test_browser.py
 
+dbt: setup-dev ## write what is generated for dbt: the shared SQL of its macros, and the manifest
+	$(PY) -m backfill_assets.dbt.spelled
+	$(PY) -m backfill_assets.dbt.manifest
+
+pins: setup-dev ## ask the registry whether a version that is held back may move
+	BACKFILL_TEST_PINS=1 $(PY) -m pytest -q backfill_assets_tests/test_pins.py
+
 LOCK := .venv/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --no-emit-index-url \
   --no-header --no-annotate --no-strip-extras --quiet pyproject.toml
 lock: setup-dev ## resolve both lock files anew
 	$(LOCK) --extra dev -o requirements-dev.lock
-	sed -E 's/\[[a-z0-9,-]+\]==/==/' requirements-dev.lock >.venv/.constraints
-	$(LOCK) --extra flights -c .venv/.constraints -o requirements.lock
+	sed -E 's/\[[a-z0-9, -]+\]==/==/' requirements-dev.lock >.venv/.constraints
+	$(LOCK) --extra dbt --extra flights -c .venv/.constraints -o requirements.lock
 	$(PY) .ci/lock_extras.py requirements.lock requirements-dev.lock
 
 clean: ## remove the demo's data and caches, not .venv

@@ -69,11 +69,11 @@ def tell(
         or not target.partitioned
         or (len(told) == 1 and len(context.asset_partition_keys) == 1)
     ):
-        context.add_output_metadata(_metadata(*told[0], spelling))
+        context.add_output_metadata(metadata_of_load(*told[0], spelling))
         return
     for slice_, load in told:
         step.add_asset_metadata(
-            _metadata(slice_, load, spelling),
+            metadata_of_load(slice_, load, spelling),
             asset_key=context.asset_key,
             partition_key=slice_.partition,
         )
@@ -96,7 +96,7 @@ def keep(
             dg.AssetMaterialization(
                 asset_key=context.asset_key,
                 partition=slice_.partition,
-                metadata=_metadata(slice_, load, spelling),
+                metadata=metadata_of_load(slice_, load, spelling),
                 tags={BACKFILL: backfill} if backfill else None,
             )
         )
@@ -131,7 +131,7 @@ def closing_failed(last: Slice, error: Exception) -> BackfillError:
     )
 
 
-def _metadata(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
+def metadata_of_load(slice_: Slice, load: Load, spelling: Spelling) -> dict[str, Any]:
     """Return what the UI shows of a load: numbers as numbers, so that it plots them."""
     found: dict[str, Any] = {
         "rows_before": load.rows_before,

@@ -109,7 +109,7 @@ def _told(
         if len(own) == 1 and (PARTITION in context.run.tags or own[0].slice.partition is None):
             yield _result(key, own[0])
             continue
-        targets = _newest_materializations(context, key, [str(v.slice.partition) for v in own])
+        targets = newest_materializations(context, key, [str(v.slice.partition) for v in own])
         for verdict in own:
             context.op_execution_context.log_event(_evaluation(key, verdict, targets))  # pyright: ignore[reportArgumentType]
         yield _together(key, name, own)
@@ -193,8 +193,10 @@ def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
     )
 
 
-def _newest_materializations(
-    context: dg.AssetCheckExecutionContext, key: dg.AssetKey, partitions: Sequence[str]
+def newest_materializations(
+    context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext,
+    key: dg.AssetKey,
+    partitions: Sequence[str],
 ) -> dict[str, Any]:
     """Return for each partition the materialization that its result is about."""
     found: dict[str, Any] = {}

@@ -1,0 +1,79 @@
+{# What a model declares and what the invocation was told, as one plan; what cannot be right is refused here. #}
+
+{% macro backfill_plan() -%}
+  {%- set schema, name = this.schema, this.identifier -%}
+  {%- set label = schema ~ '.' ~ name -%}
+  {%- set column = config.get('slice_column') -%}
+  {%- if not column -%}
+    {%- do backfill_wrong(label, "the model names no slice_column, so a second run would not know what to delete", "Add slice_column='the_column_of_the_day' to its config, and filter its source with in_slice()") -%}
+  {%- endif -%}
+  {%- if '/*backfill {' not in sql -%}
+    {%- do backfill_wrong(label, "the model never says in_slice(), so that each day would read all of its source", "Write where {{ in_slice('the_time_column') }} at the source that has the days") -%}
+  {%- endif -%}
+  {%- set kind = config.get('slice_kind', 'date') -%}
+  {%- set policy = config.get('schema_policy', 'fail') -%}
+  {%- set keys = config.get('unique_key') or [] -%}
+  {%- if kind not in backfill_spelled().literals -%}
+    {%- do backfill_wrong(label, "slice_kind '" ~ kind ~ "' cannot be compared safely with a window", "Declare one of " ~ (backfill_spelled().literals.keys() | join(', '))) -%}
+  {%- endif -%}
+  {%- if policy not in ('fail', 'add', 'ignore') -%}
+    {%- do backfill_wrong(label, "there is no schema_policy '" ~ policy ~ "'", "Choose fail, add or ignore") -%}
+  {%- endif -%}
+  {%- if should_full_refresh() -%}
+    {%- do backfill_wrong(label, "--full-refresh would drop every day that the window does not name", "Leave it out, and name the days to rewrite with start and end") -%}
+  {%- endif -%}
+  {%- set zone = config.get('time_zone', 'UTC') -%}
+  {%- set run = backfill_run_vars() -%}
+  {%- do return({
+    'schema': schema, 'name': name, 'label': label, 'database': this.database,
+    'relation': backfill_quoted(schema) ~ '.' ~ backfill_quoted(name),
+    'column': column, 'kind': kind, 'zone': zone, 'policy': policy,
+    'key_columns': [keys] if keys is string else keys,
+    'duplicate_keys': config.get('duplicate_keys', 'block'),
+    'allow_empty': config.get('allow_empty', false),
+    'max_shrink': config.get('max_shrink', 0.5), 'shrink_floor': config.get('shrink_floor', 100),
+    'slices': backfill_days(label, zone), 'run': run,
+    'code_version': run.code_version or model.checksum.checksum[:12],
+    'stage': 'backfill_stage_' ~ local_md5(invocation_id ~ label)[:20],
+    'sources': backfill_changing_sources(), 'rules': backfill_rules(),
+    'pace': {'fit': none, 'written': 0, 'rows': 0, 'ddl': []}
+  }) -%}
+{%- endmacro %}
+
+{% macro backfill_run_vars() -%}
+  {%- set allow = (var('allow', '') or '') | string -%}
+  {%- set allows = [] -%}
+  {%- for part in allow.split(',') if part.strip() -%}{%- do allows.append(part.strip()) -%}{%- endfor -%}
+  {%- set reason = ((var('reason', '') or '') | string).strip() or none -%}
+  {%- set known = ('empty', 'shrink', 'retention', 'duplicate_keys', 'row_count', 'totals') -%}
+  {%- for one in allows if one not in known and not one.startswith('rule:') -%}
+    {%- do exceptions.raise_compiler_error("The run may not allow '" ~ one ~ "': no guard has that name. Choose from " ~ (known | join(', ')) ~ ", or rule:name for a test of the model.") -%}
+  {%- endfor -%}
+  {%- if allows and not reason -%}
+    {%- do exceptions.raise_compiler_error("The run may not pass the guard " ~ (allows | join(', ')) ~ ": it gives no reason. Add the var 'reason' with a sentence that will still make sense in a year.") -%}
+  {%- endif -%}
+  {%- do return({
+    'run_id': var('run_id', none) or invocation_id, 'backfill_id': var('backfill_id', none),
+    'lane': var('lane', none) or ('backfill' if target.name == 'backfill' else none),
+    'reason': reason, 'ticket': var('ticket', none), 'allows': allows,
+    'launched_by': var('launched_by', none) or env_var('USER', '') or none,
+    'code_version': var('code_version', none), 'strategy': 'recompute',
+    'audit': var('backfill_audit_schema', 'backfill'),
+    'require_reason': var('require_reason', 'backfill'), 'live_days': var('live_days', 3) | int,
+    'detail': fromjson(var('run_detail', '{}') | string)
+  }) -%}
+{%- endmacro %}
+
+{% macro backfill_lane(plan, slice, now) -%}
+  {#- as Dagster's lanes: told, or by how long ago the day ended -#}
+  {%- if plan.run.lane -%}{%- do return(plan.run.lane) -%}{%- endif -%}
+  {%- do return('backfill' if slice.end < now - modules.datetime.timedelta(days=plan.run.live_days) else 'live') -%}
+{%- endmacro %}
+
+{% macro backfill_predicate(plan, slice) -%}
+  {%- do return(backfill_between(backfill_quoted(plan.column), plan.kind, plan.zone, slice.start, slice.end)) -%}
+{%- endmacro %}
+
+{% macro backfill_wrong(label, why, do_) -%}
+  {%- do exceptions.raise_compiler_error(label ~ ' was left as it was: ' ~ why ~ '. ' ~ do_ ~ '.') -%}
+{%- endmacro %}

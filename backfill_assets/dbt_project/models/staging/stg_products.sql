@@ -1,0 +1,2 @@
+select product_id, category, unit_price
+from {{ source('raw', 'products') }}
