@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
+from dbt.adapters.duckdb.connections import DuckDBConnectionManager
 from dbt.adapters.duckdb.plugins import BasePlugin
 
 from backfill_assets.engines.filequeue import FileQueue
 from backfill_assets.errors import DeclarationError, WarehouseBusy
 
+_POLL_SECONDS = 0.1
 # one turn for each file, however often dbt makes its environment anew within the process
 _turns: dict[str, contextlib.ExitStack] = {}
 
@@ -45,5 +49,25 @@ class Plugin(BasePlugin):
             # the only kind of error that dbt shows as a sentence here
             raise RuntimeError(str(error)) from error
         _turns[path] = turn
-        # registered before dbt closes its connections, so run after it
-        atexit.register(turn.close)
+        atexit.register(_end, turn)
+        self._wait_for_others(path, config)
+
+    def _wait_for_others(self, path: str, config: dict[str, Any]) -> None:
+        """Wait for a program that takes no turns, or that has ended its own and not yet closed the file."""
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                duckdb.connect(path, read_only=False, config=config).close()
+                return
+            except duckdb.IOException as error:
+                if "Could not set lock" not in str(error) or time.monotonic() > until:
+                    raise
+            time.sleep(_POLL_SECONDS)
+
+
+def _end(turn: contextlib.ExitStack) -> None:
+    """Close the file, then end the turn: dbt itself closes it later, and the next in line would find it open."""
+    environment = DuckDBConnectionManager._ENV
+    if environment is not None:
+        environment.close()
+    turn.close()

@@ -1,4 +1,4 @@
-"""`python -m backfill_assets.demo [sales | flights | serve]`."""
+"""`python -m backfill_assets.demo [sales | flights | dbt | serve]`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from backfill_assets.sales.source import FIRST_DAY, LAST_DAY, prepare
 def main(arguments: list[str] | None = None) -> int:
     """Run a demo and return the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["sales", "flights", "serve"], default="sales")
+    parser.add_argument(
+        "what", nargs="?", choices=["sales", "flights", "dbt", "serve"], default="sales"
+    )
     parser.add_argument(
         "--home",
         type=Path,
@@ -57,7 +59,12 @@ def main(arguments: list[str] | None = None) -> int:
         place = prepared(given.home)
         if given.what == "serve":
             return serve(place, console, given.port)
-        if given.what == "flights":
+        if given.what == "dbt":
+            # every other demo would pay for importing dbt's side
+            from backfill_assets.demo import dbt_demo
+
+            right = dbt_demo.run(place, console)
+        elif given.what == "flights":
             right = flights_demo.run(place, console)
         else:
             right = sales_demo.run(place, console, given.first, given.last)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from backfill_assets_tests.bench import (
     checks,
+    dbt_models,
     duckdb_write,
     importing,
     io_manager,
@@ -48,7 +49,7 @@ compare its hash.
 
 
 def measured(folder: Path) -> Iterator[Ratio]:
-    for module in (duckdb_write, io_manager, postgres_write, checks, importing):
+    for module in (duckdb_write, io_manager, postgres_write, checks, importing, dbt_models):
         for ratio in module.measure(folder):
             print(f"{ratio.ratio:6.2f} (wanted {ratio.wanted or '-'})  {ratio.what}", flush=True)
             yield ratio
