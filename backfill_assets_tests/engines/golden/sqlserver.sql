@@ -274,7 +274,8 @@ WITH s AS (SELECT *
     FROM mart.src)
     SELECT TOP 0 *
     FROM (SELECT [sold_at] AS [sold_at]
-    FROM s) AS source_column
+    FROM s
+    WHERE [sold_at] IS NULL) AS source_column
 
 WITH s AS (SELECT *
     FROM mart.src)
