@@ -15,7 +15,6 @@ from rich.console import Console
 from backfill_assets.demo import flights_demo, sales_demo
 from backfill_assets.demo.place import Place, prepared
 from backfill_assets.demo.servers import servers
-from backfill_assets.engines import open_engine
 from backfill_assets.errors import BackfillError
 from backfill_assets.sales.source import FIRST_DAY, LAST_DAY, prepare
 
@@ -81,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
 def serve(place: Place, console: Console, port: int | None) -> int:
     """Keep the UI up until Ctrl-C."""
     console.print("Starting Dagster's webserver and daemon ...")
-    prepare(open_engine(place.url), console.print)
+    prepare(place.engine(), console.print)
     with servers(place, port) as running:
         console.print(f"The UI is at {running.url} (process {os.getpid()}). Ctrl-C stops it.")
         while True:

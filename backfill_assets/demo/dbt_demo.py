@@ -42,7 +42,7 @@ _NAIVE = """SELECT count(*) FROM analytics.fct_orders AS f JOIN raw.customers AS
 def run(place: Place, console: Console, first: date = FIRST, last: date = LAST) -> bool:
     """Fill the new column for the days `first` to `last`, and tell whether every one of them is right."""
     days = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
-    engine = open_engine(place.url)
+    engine = place.engine()
     orders = raw.prepare(engine, console.print)
     console.print(f"raw.orders holds {orders:,} orders; raw.customers is as it was on 1 March.")
     _dbt(place, console, "build", "--select", "dim_customers")

