@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from backfill_assets.engines.bigquery import BigQueryEngine
 
 _STAGE_HOURS = 24
+# BigQuery bills at least 10 MB for a table that is read; the claim, the read back and the audit read two at most
+_BOOKKEEPING_BYTES = 20 * 2**20
 _TELL_AFTER_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 
@@ -185,7 +187,9 @@ class BigQuerySession(Transactions):
 
     def may_cost(self, most: float | None) -> None:
         jobs, own = self._open_jobs, self._engine.limits
-        caps = [cap for cap in (own.billed, most) if cap is not None]
+        # the last words of a slice, its audit row among them, have to fit too
+        left = None if most is None else max(most, _BOOKKEEPING_BYTES)
+        caps = [cap for cap in (own.billed, left) if cap is not None]
         jobs.limits = replace(own, billed=int(min(caps)) if caps else None)
 
     def cost(self, seconds: float) -> float | None:

@@ -80,6 +80,16 @@ SPELLING = Spelling(
     case_sensitive=False,
     longest_name=255,
     claims_are_rows=True,
+    who_am_i="SELECT CURRENT_ROLE()",
+    grants={
+        "rows": (
+            "GRANT USAGE ON SCHEMA {schema} TO ROLE {role};"
+            " GRANT {right} ON TABLE {table} TO ROLE {role}"
+        ),
+        "stage": "GRANT USAGE, CREATE TABLE, CREATE STAGE ON SCHEMA BACKFILL TO ROLE {role}",
+        "make": "GRANT USAGE, CREATE TABLE ON SCHEMA {schema} TO ROLE {role}",
+        "schema": "GRANT USAGE, CREATE SCHEMA ON DATABASE {database} TO ROLE {role}",
+    },
     default_schema="public",
     count_rows_apart="count(DISTINCT HASH({columns}))",
     epoch_seconds="DATE_PART(EPOCH_MICROSECOND, {column}) / 1000000",

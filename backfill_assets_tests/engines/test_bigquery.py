@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ import pytest
 
 from backfill_assets.checks.facts import facts_of
 from backfill_assets.engines import bigquery_claims, bigquery_jobs, open_engine
+from backfill_assets.engines.bigquery import SPELLING
 from backfill_assets.engines.bigquery_errors import told
 from backfill_assets.engines.bigquery_types import loadable
 from backfill_assets.engines.doors import must_be_one, must_be_one_inside
@@ -162,13 +164,13 @@ def test_no_query_may_be_billed_more_than_what_a_budget_has_left_or_the_url_allo
 ) -> None:
     with loaded.session(maximum_bytes_billed=10**9) as session:
         jobs = Jobs(session)
-        for left in (5e8, 5e9, None):
+        for left in (5e8, 5e9, 1.0, None):
             session.may_cost(left)
             loaded.write(SALES, "2026-05-12", ROWS, session=session)
             billed = {
                 config["query"]["maximumBytesBilled"] for sql, config in jobs.sent if sql != "LOAD"
             }
-            assert billed == {str(int(min(left or 1e9, 1e9)))}
+            assert billed == {str(int(min(max(left or 1e9, 20 * 2**20), 1e9)))}
             jobs.sent.clear()
 
 
@@ -715,6 +717,19 @@ def test_the_bytes_billed_for_an_attempt_are_its_cost(loaded: Warehouse) -> None
         load = loaded.write(SALES, "2026-05-12", ROWS, session=session)
     assert load.cost == 1000
     assert loaded.rows("SELECT cost FROM backfill.load_audit WHERE cost > 0") == [(1000.0,)]
+
+
+def test_the_page_makes_by_hand_what_a_claim_makes() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engines" / "bigquery.md").read_text()
+    (script,) = re.findall(
+        r"```sql\n(CREATE TABLE IF NOT EXISTS mart\.backfill_claim.*?)```", page, re.DOTALL
+    )
+    made = "; ".join(bigquery_claims.making(SPELLING, ("p", "mart", "fct_sales"))).replace(
+        "`p`.", ""
+    )
+    assert [" ".join(s.split()) for s in script.split(";") if s.strip()] == [
+        " ".join(s.replace("`", "").split()) for s in made.split(";")
+    ]
 
 
 def test_a_query_is_estimated_without_being_run(loaded: Warehouse) -> None:

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
+from backfill_assets.engines.snowflake import SnowflakeSession
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.snowflake import SnowflakeDeleteInsertIOManager
 from backfill_assets.operations.doctor.job import DoctorConfig, points_of
@@ -97,6 +98,36 @@ def test_the_doctor_looks_through_both_doors_and_leaves_nothing_but_claims_of_ta
             assert verdicts[f"{lane}: {what}"] == "ok", points
     assert verdicts["live and backfill: one warehouse"] == "ok"
     assert ours.rows("SELECT count(*) FROM information_schema.tables") == before
+
+
+def test_the_doctor_shows_the_grant_for_a_right_that_is_missing(
+    ours: SnowflakeWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from snowflake.connector.errors import ProgrammingError
+
+    manager = SnowflakeDeleteInsertIOManager(**FIELDS, schema="mart")
+    resources = {"io_manager": manager}
+    assert dg.materialize([sales], resources=resources, partition_key="2026-05-03").success
+    run = SnowflakeSession._run  # pyright: ignore[reportPrivateUsage]
+
+    def denied(self: SnowflakeSession, sql: str) -> object:
+        if sql == "SELECT CURRENT_ROLE()":
+            return run(self, "SELECT 'LIVE'")  # here everybody has the same one
+        if sql.startswith("DELETE") and "SALES" in sql:
+            raise ProgrammingError(
+                msg="SQL access control error: Insufficient privileges to operate on table 'SALES'.",
+                errno=3001,
+                sqlstate="42501",
+            )
+        return run(self, sql)
+
+    monkeypatch.setattr(SnowflakeSession, "_run", denied)
+    points = points_of(location(manager), manager, "io_manager", DoctorConfig())
+    (wrong,) = [point for point in points if point.verdict == "fails"]
+    assert (wrong.what, wrong.do) == (
+        "DELETE on mart.sales",
+        'GRANT USAGE ON SCHEMA "MART" TO ROLE "LIVE"; GRANT DELETE ON TABLE "MART"."SALES" TO ROLE "LIVE"',
+    )
 
 
 def test_the_report_of_a_backfill_is_written_by_its_sensor(
