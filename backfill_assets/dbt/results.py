@@ -93,14 +93,15 @@ class Told:
         """Return the error of the first slice that was not written."""
         first = self.missing()[0]
         at = list(self._left).index(first)
-        why = str(self._stopped.get(first.name, {}).get("why") or "")
+        why, do = str(self._stopped.get(first.name, {}).get("why") or ""), "Read above what to do"
         if not why:
+            do = "Read the run's dbt log and correct what it names"
             why = _shortened(said) or "dbt ended without a word, as a process does that is killed"
         what, _, rest = why.partition(" was left as it was: ")
         error = WriteFailed(
             f"{first.label} was left as it was",
             (rest if what == first.label else why).rstrip("."),
-            "Read the run's dbt log, correct what it names",
+            do,
         )
         return error if len(self._left) == 1 else stopped(self._left, at, error)
 
