@@ -62,6 +62,8 @@ class Workspace:
         self.database.execute("CREATE MACRO warehouse.public.current_metastore() AS 'metastore'")
         self.versions: dict[str, int] = {}
         self.lock = threading.Lock()
+        # who reads a table's history is in nobody's way there; here he keeps the version for later
+        self.keeping = threading.Lock()
 
     def connect(self, **arguments: Any) -> Connection:
         self.logins.append(arguments)
@@ -192,10 +194,12 @@ class Cursor:
 
     def _remembered(self, relation: str) -> int:
         """Return the version of a table, which can be read from now on."""
-        version = self._connection.workspace.version(relation)
-        self._duck.execute(
-            f"CREATE OR REPLACE TABLE {_version(relation, version)} AS SELECT * FROM {duck_name(relation)}"
-        )
+        workspace = self._connection.workspace
+        with workspace.keeping:
+            version = workspace.version(relation)
+            self._duck.execute(
+                f"CREATE OR REPLACE TABLE {_version(relation, version)} AS SELECT * FROM {duck_name(relation)}"
+            )
         return version
 
     def _show(self, sql: str) -> None:
