@@ -183,7 +183,10 @@ def within_budget(
                 helps.append("raise the table's budget where it is declared")
             left += by_table.cost_left(of_table)
         if not found:
-            session().may_cost(min(left) if left else None)
+            if (
+                left
+            ):  # without a cap nothing has opened the warehouse for this, and nothing needs to
+                session().may_cost(min(left))
             return None
         whose = f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
         how = f"{' and '.join(helps)}, then launch the rest"
