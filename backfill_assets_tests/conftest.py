@@ -22,14 +22,12 @@ from backfill_assets_tests.warehouses import Warehouse
 # the contract of engines is asked of every one that can run here, the rest of the program of two
 ENGINES = ("duckdb", "postgres")
 CONTRACT = (*ENGINES, "snowflake", "bigquery", "sqlserver", "databricks")
-# real servers, of those only whose URL is given: docs/engines/sqlserver.md
+# real servers, of those only whose URL is given, for tests alone: they are emptied; docs/engines/ has the commands
 LIVE = {
     f"live_{kind}": os.environ[name]
-    for kind in ("sqlserver", "synapse", "fabric")
+    for kind in ("sqlserver", "synapse", "fabric", "databricks")
     if os.environ.get(name := f"BACKFILL_TEST_{kind.upper()}_URL")
 }
-# a catalog of a real workspace, for tests alone: it is emptied before each one
-DATABRICKS_URL = os.environ.get("BACKFILL_TEST_DATABRICKS_URL")
 _EMPTYING = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()",
@@ -88,16 +86,16 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Ask a test that takes a `warehouse` of each engine in turn, or of those that its mark `only` names."""
+    """Ask a test that takes a `warehouse` of each engine in turn, or of those that its marks `only` and `but` leave."""
     if "warehouse" not in metafunc.fixturenames:
         return
     rooms, asked = (".engines.", ".checks."), ENGINES
     if any(room in metafunc.module.__name__ for room in rooms):
         asked = (*CONTRACT, *LIVE)
     for mark in metafunc.definition.iter_markers("only"):
-        asked = tuple(name for name in asked if name in mark.args)
-    if DATABRICKS_URL and "databricks" in asked:
-        asked = (*asked, "databricks_live")
+        asked = tuple(name for name in asked if name.removeprefix("live_") in mark.args)
+    for mark in metafunc.definition.iter_markers("but"):
+        asked = tuple(name for name in asked if name.removeprefix("live_") not in mark.args)
     metafunc.parametrize("warehouse", asked, indirect=True)
 
 
@@ -133,10 +131,9 @@ def databricks(monkeypatch: pytest.MonkeyPatch) -> DatabricksWarehouse:
 
 
 @pytest.fixture
-def databricks_live(monkeypatch: pytest.MonkeyPatch) -> LiveWarehouse:
-    """The catalog of a real workspace that `BACKFILL_TEST_DATABRICKS_URL` names, emptied."""
-    assert DATABRICKS_URL is not None
-    return LiveWarehouse.emptied(DATABRICKS_URL, monkeypatch)
+def live_databricks(monkeypatch: pytest.MonkeyPatch) -> LiveWarehouse:
+    """The catalog of a real workspace, emptied."""
+    return LiveWarehouse.emptied(LIVE["live_databricks"], monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -422,7 +422,12 @@ def test_a_table_with_a_primary_key_is_rewritten_with_a_column_added(warehouse: 
     assert warehouse.rows("SELECT id, more FROM t ORDER BY id") == [(1, "a"), (2, "b"), (3, "c")]
 
 
-@pytest.mark.only("duckdb", "postgres", why="Snowflake and BigQuery enforce no primary key")
+@pytest.mark.but(
+    "snowflake",
+    "bigquery",
+    "databricks",
+    why="Snowflake, BigQuery and Databricks enforce no primary key",
+)
 def test_a_key_that_another_day_holds_is_refused_and_nothing_changes(warehouse: Warehouse) -> None:
     warehouse.execute("CREATE TABLE t (day DATE, id BIGINT PRIMARY KEY)")
     warehouse.write(T, "2026-05-12", {"day": [DAY], "id": [1]})

@@ -68,7 +68,9 @@ def test_a_table_named_with_and_without_its_database_is_one_table_and_keeps_its_
 
 
 @pytest.mark.only(
-    "duckdb", "postgres", why="fakesnow cannot tell a schema from a database of that name"
+    "duckdb",
+    "postgres",
+    why="the stand-ins of others cannot tell a schema from a database of that name",
 )
 def test_a_schema_called_like_the_database_is_another_place(warehouse: Warehouse) -> None:
     plain = Table("t", COLUMN, schema=warehouse.engine().spelling.default_schema)
@@ -88,7 +90,7 @@ def test_a_table_may_be_made_by_its_full_name_in_a_schema_that_is_not_there(
     assert warehouse.count("new.t") == 1
 
 
-@pytest.mark.only("duckdb", "postgres", why="BigQuery writes tables of other projects")
+@pytest.mark.but("snowflake", "bigquery", why="BigQuery writes tables of other projects")
 def test_a_table_of_another_database_is_refused_in_a_sentence(warehouse: Warehouse) -> None:
     elsewhere = Table("t", COLUMN, schema="new", database="elsewhere")
     with pytest.raises(WarehouseError) as refused:
@@ -103,7 +105,9 @@ def test_a_database_without_a_schema_names_no_table() -> None:
 
 
 @pytest.mark.only(
-    "duckdb", "postgres", why="fakesnow cannot tell a schema from a database of that name"
+    "duckdb",
+    "postgres",
+    why="the stand-ins of others cannot tell a schema from a database of that name",
 )
 def test_a_table_may_be_named_in_full_in_a_schema_called_like_the_database(
     warehouse: Warehouse,
