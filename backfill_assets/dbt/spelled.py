@@ -13,7 +13,14 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-from backfill_assets.engines import duckdb, postgres, postgres_claims, snowflake, snowflake_claims
+from backfill_assets.engines import (
+    claim_rows,
+    duckdb,
+    postgres,
+    postgres_claims,
+    snowflake,
+    snowflake_claims,
+)
 from backfill_assets.engines.protocol import Claim, Session, Spelling
 from backfill_assets.engines.sql import create_schema, instant, text
 from backfill_assets.slice import Slice
@@ -189,7 +196,7 @@ def _snowflake(spelling: Spelling) -> dict[str, Any]:
     claims = '"<<claims>>"'
     claim = Claim("", (_DAY,), "", "<<run>>")
     update = snowflake_claims.claiming(spelling, claims, claim)
-    bucket = str(_DAY.toordinal() % snowflake_claims.BUCKETS)
+    bucket = str(_DAY.toordinal() % claim_rows.BUCKETS)
     making = snowflake_claims.making(spelling, claims, table).replace(claims, "<<claims>>")
     settings = {k: v for k, v in snowflake._SETTINGS.items() if k != "AUTOCOMMIT"}
     shown = " ".join(
@@ -205,8 +212,8 @@ def _snowflake(spelling: Spelling) -> dict[str, Any]:
             "update": update.replace(claims, "<<claims>>").replace(
                 f"IN ({bucket})", "IN (<<buckets>>)"
             ),
-            "buckets": snowflake_claims.BUCKETS,
-            "prefix": snowflake_claims.claims_table(spelling, "x", table).split('"')[3][
+            "buckets": claim_rows.BUCKETS,
+            "prefix": claim_rows.claims_table(spelling, "x", table).split('"')[3][
                 : len("slice_claims_")
             ],
         },

@@ -7,13 +7,14 @@ table of their own, which expires by itself.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from backfill_assets.engines.bigquery_jobs import Limits
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Report, Spelling, silence
 from backfill_assets.engines.transactions import opened
 from backfill_assets.errors import DeclarationError, without_secrets
@@ -68,7 +69,7 @@ _CLOUD = "https://bigquery.googleapis.com"
 _EXAMPLE = "bigquery://project/dataset?location=EU"
 
 
-class BigQueryEngine:
+class BigQueryEngine(Limited):
     """`bigquery://project/dataset?location=EU&lock_wait=600&statement_timeout=3600&maximum_bytes_billed=1000000000`.
 
     The dataset is where tables are whose names give none. `lock_wait` and `statement_timeout` are in seconds;
@@ -138,15 +139,10 @@ class BigQueryEngine:
         """The API that is spoken to."""
         return (self.endpoint or _CLOUD).rstrip("/")
 
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> BigQueryEngine:
-        """Return the same dataset with other limits, in seconds; None keeps the one that it has."""
-        other = copy(self)
-        other.wait_seconds = self.wait_seconds if lock_wait is None else lock_wait
-        if statement_timeout is not None:
-            other.limits = replace(self.limits, seconds=statement_timeout or None)
-        return other
+    def _limit(self, limits: Mapping[str, float]) -> None:
+        self.wait_seconds = limits.get("wait_seconds", self.wait_seconds)
+        if "statement_limit" in limits:
+            self.limits = replace(self.limits, seconds=limits["statement_limit"] or None)
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

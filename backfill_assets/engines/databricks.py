@@ -7,12 +7,13 @@ There is no transaction over several statements that every workspace has. A slic
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from backfill_assets.engines.databricks_url import options_of
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Report, Spelling, silence
 from backfill_assets.engines.transactions import opened
 
@@ -68,7 +69,7 @@ SPELLING = Spelling(
 )
 
 
-class DatabricksEngine:
+class DatabricksEngine(Limited):
     """`databricks://token:dapi...@host/catalog/schema?http_path=/sql/1.0/warehouses/...`, with a few options.
 
     Options: `lock_wait` (600), `statement_timeout` (the warehouse's), `claim_lease` (1800: how long a claim outlives a
@@ -92,16 +93,8 @@ class DatabricksEngine:
         """The workspace; another `http_path` of it is another warehouse to compute on, and the same data."""
         return self.options.host.lower()
 
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> DatabricksEngine:
-        """Return the same catalog with other limits, in seconds; None keeps the one that it has."""
-        other = copy(self)
-        if lock_wait is not None:
-            other.options = replace(other.options, wait_seconds=lock_wait)
-        if statement_timeout is not None:
-            other.options = replace(other.options, statement_limit=statement_timeout)
-        return other
+    def _limit(self, limits: Mapping[str, float]) -> None:
+        self.options = replace(self.options, **limits)
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

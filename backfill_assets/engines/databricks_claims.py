@@ -3,55 +3,28 @@
 There is no lock that ends with a transaction, since there is no transaction. So a claim is a row that says who holds a
 day and until when. One UPDATE takes all rows of a claim that are free or expired; a Delta table takes one of two UPDATEs
 that change the same row, and refuses the other. Who gets only some of them gives them back and tries again, so that
-nobody holds one while he waits for another. The rows are all made with the table: `BUCKETS` of them, and a day is one
-of them by its number, so that two far days that share one only wait in vain.
+nobody holds one while he waits for another. `claim_rows.py` says which rows stand for what.
 
 A holder gives its rows back. One that dies leaves them until the lease is over, and others are told who and until when.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-
+from backfill_assets.engines.claim_rows import all_rows, listed_buckets
 from backfill_assets.engines.protocol import Claim, Spelling
-from backfill_assets.engines.sql import quoted, text
-
-BUCKETS = 32
-_PART = re.compile(r"`(?:[^`]|``)*`")
-
-
-def resolved(relation: str, catalog: str, schema: str) -> str:
-    """Return the full name of a quoted relation, so that all names of one table are one claim."""
-    parts = _PART.findall(relation)
-    home = [f"`{part.replace('`', '``')}`" for part in (catalog, schema)]
-    return ".".join([*home[: 3 - len(parts)], *parts]).lower()
-
-
-def claims_table(spelling: Spelling, stage_schema: str, table: str) -> str:
-    """Return the SQL name of the claims table of `table`, a name from `resolved`."""
-    name = f"slice_claims_{hashlib.md5(table.encode(), usedforsecurity=False).hexdigest()[:20]}"
-    return f"{quoted(spelling, stage_schema)}.{quoted(spelling, name)}"
+from backfill_assets.engines.sql import text
 
 
 def making(spelling: Spelling, claims: str, table: str) -> str:
     """Return the statement that makes the claims table with all its rows at once."""
-    rows = ", ".join(f"({bucket})" for bucket in range(BUCKETS))
     about = text(spelling, f"Claims of {table}")
     return (
         f"CREATE TABLE IF NOT EXISTS {claims} COMMENT {about}"
         " TBLPROPERTIES ('delta.isolationLevel' = 'Serializable')"
         " AS SELECT bucket, CAST(NULL AS STRING) AS token, CAST(NULL AS STRING) AS holder,"
         " CAST(NULL AS STRING) AS slice, CAST(NULL AS TIMESTAMP) AS held_until"
-        f" FROM VALUES {rows} AS buckets (bucket)"
+        f" FROM VALUES {all_rows()} AS buckets (bucket)"
     )
-
-
-def buckets_of(claim: Claim) -> list[int]:
-    """Return the rows that stand for a claim."""
-    if claim.days is None:
-        return list(range(BUCKETS))
-    return sorted({day.toordinal() % BUCKETS for day in claim.days})
 
 
 def taking(spelling: Spelling, claims: str, claim: Claim, token: str, lease: float) -> str:
@@ -60,7 +33,7 @@ def taking(spelling: Spelling, claims: str, claim: Claim, token: str, lease: flo
     return (
         f"UPDATE {claims} SET token = {mine}, holder = {text(spelling, claim.holder)},"
         f" slice = {text(spelling, claim.label)}, held_until = current_timestamp() + INTERVAL {round(lease)} SECONDS"
-        f" WHERE bucket IN ({_listed(claim)})"
+        f" WHERE bucket IN ({listed_buckets(claim)})"
         f" AND (held_until IS NULL OR held_until < current_timestamp() OR token = {mine})"
     )
 
@@ -76,10 +49,6 @@ def giving_back(spelling: Spelling, claims: str, token: str) -> str:
 def holding(spelling: Spelling, claims: str, claim: Claim, token: str) -> str:
     """Return the query for who else holds a row of a claim: (holder, slice, until)."""
     return (
-        f"SELECT DISTINCT holder, slice, held_until FROM {claims} WHERE bucket IN ({_listed(claim)})"
+        f"SELECT DISTINCT holder, slice, held_until FROM {claims} WHERE bucket IN ({listed_buckets(claim)})"
         f" AND held_until >= current_timestamp() AND token <> {text(spelling, token)} ORDER BY held_until"
     )
-
-
-def _listed(claim: Claim) -> str:
-    return ", ".join(map(str, buckets_of(claim)))

@@ -21,6 +21,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from backfill_assets.engines import databricks_claims as claims
+from backfill_assets.engines.claim_rows import BUCKETS, buckets_of, claims_table, resolved
 from backfill_assets.engines.databricks_cost import estimated
 from backfill_assets.engines.databricks_errors import already_there, families, told, unreachable
 from backfill_assets.engines.databricks_types import selects, writable
@@ -278,7 +279,7 @@ class DatabricksSession:
         table = self._resolved(claim)
         if table in self._claims:
             return
-        place = claims.claims_table(self.spelling, self._options.stage_schema, table)
+        place = claims_table(self.spelling, self._options.stage_schema, table)
         if self.columns_of(place) is None:
             statement = claims.making(self.spelling, place, table)
             schema = quoted(self.spelling, self._options.stage_schema)
@@ -332,7 +333,7 @@ class DatabricksSession:
 
     def _taken(self, claim: Claim) -> bool:
         """Take the claim; where some of it is held by others, give the rest back and say so."""
-        place, wanted = self._claims[self._resolved(claim)], len(claims.buckets_of(claim))
+        place, wanted = self._claims[self._resolved(claim)], len(buckets_of(claim))
         since = time.monotonic()
         try:
             got = self._counted(
@@ -347,7 +348,7 @@ class DatabricksSession:
             self._give_back(claim)
         elif not self.fetch(claims.holding(self.spelling, place, claim, self._token)):
             held = self.fetch(f"SELECT count(*) FROM {place}")[0][0]
-            if held != claims.BUCKETS:
+            if held != BUCKETS:
                 raise WriteFailed(
                     f"{claim.label} was left as it was",
                     f"the claims table {place} has not the rows that it was made with",
@@ -395,7 +396,7 @@ class DatabricksSession:
         return "another writer"
 
     def _resolved(self, claim: Claim) -> str:
-        return claims.resolved(claim.relation, self._options.catalog, self._options.schema)
+        return resolved(claim.relation, "`", self._options.catalog, self._options.schema).lower()
 
     def cost(self, seconds: float) -> float | None:
         return estimated(self._options.warehouse_size, seconds)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.engines.frames import fitted
 from backfill_assets.engines.protocol import Spelling
 from backfill_assets.engines.sql import quoted, text
-from backfill_assets.errors import SchemaMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,21 +23,15 @@ _SQL = {
     "timestamp[us, tz=UTC]": "TIMESTAMP",
 }
 _DIGITS = 38
+_CONVERT = (
+    "Convert it in the transform: times, lists and structs to text, decimals to 38 digits, times of nanoseconds to"
+    " microseconds"
+)
 
 
 def writable(data: pa.Table) -> pa.Table:
     """Return `data` in types that have a column type here, changing no value; raise `SchemaMismatch` else."""
-    import pyarrow as pa
-
-    columns: list[Any] = []
-    for name, column in zip(data.column_names, data.columns, strict=True):
-        try:
-            columns.append(_writable(column))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise _unfit(name, column.type, str(error)) from error
-        if sql_type(columns[-1].type) is None:
-            raise _unfit(name, column.type, "which Databricks has no plain column for")
-    return pa.table(columns, names=data.column_names)
+    return fitted(data, _writable, sql_type, "Databricks", _CONVERT)
 
 
 def sql_type(kind: Any) -> str | None:
@@ -114,12 +108,3 @@ def _writable(column: Any) -> Any:
         return column.cast(pa.date32())
     raw = types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
     return column.cast(pa.binary()) if raw or str(kind) == "binary_view" else column
-
-
-def _unfit(name: str, kind: Any, why: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        "the rows were not written",
-        f"column {name!r} holds {kind}, {why}",
-        "Convert it in the transform: times, lists and structs to text, decimals to 38 digits, times of nanoseconds to"
-        " microseconds",
-    )

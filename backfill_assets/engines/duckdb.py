@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
-from copy import copy
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +20,7 @@ from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.duckdb_errors import is_ambiguous, told
 from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.transactions import Transactions, opened
@@ -74,7 +74,7 @@ _WIDE_ROWS = 500_000
 _WIDE_BYTES = 2**30
 
 
-class DuckDBEngine:
+class DuckDBEngine(Limited):
     """`duckdb:///relative.duckdb` or `duckdb:////absolute.duckdb`, with `?threads=2&memory_limit=2GB&lock_wait=600`.
 
     `lock_wait` is in seconds: how long to wait for others who have the file open; `statement_timeout`, in seconds too,
@@ -118,17 +118,6 @@ class DuckDBEngine:
     def address(self) -> str:
         """The file again."""
         return self.place
-
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> DuckDBEngine:
-        """Return the same file with other limits, in seconds; None keeps the one that it has."""
-        other = copy(self)
-        other.wait_seconds = self.wait_seconds if lock_wait is None else lock_wait
-        other.statement_limit = (
-            self.statement_limit if statement_timeout is None else statement_timeout
-        )
-        return other
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

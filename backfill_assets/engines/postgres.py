@@ -9,12 +9,12 @@ import contextlib
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager
-from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote_plus
 
 from backfill_assets.engines.drivers import driver
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.postgres_claims import (
     KINDS_BEYOND_A_CLAIM,
     claimed_kind,
@@ -100,7 +100,7 @@ _SETTINGS = {
 }
 
 
-class PostgresEngine:
+class PostgresEngine(Limited):
     """`postgresql://user:password@host/database`, with libpq's own options and two of ours, in seconds.
 
     `lock_wait` (600): how long to wait for another writer. `statement_timeout`: how long one statement may run.
@@ -158,17 +158,6 @@ class PostgresEngine:
 
     def _told(self, option: str) -> str:
         return dict(parse_qsl(self.conninfo.partition("?")[2])).get(option, "")
-
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> PostgresEngine:
-        """Return the same database with other limits, in seconds; None keeps the one that it has."""
-        other = copy(self)
-        other.wait_seconds = self.wait_seconds if lock_wait is None else lock_wait
-        other.statement_limit = (
-            self.statement_limit if statement_timeout is None else statement_timeout
-        )
-        return other
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import SchemaMismatch
+from backfill_assets.engines.frames import fitted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,21 +39,12 @@ _SQL = {
     "extension<arrow.uuid>": "uuid",
     "extension<arrow.json>": "jsonb",
 }
+_CONVERT = "Convert it in the transform: timestamps to microseconds, lists and structs to JSON text"
 
 
 def writable(data: pa.Table) -> pa.Table:
     """Return `data` in types that have a column type here, changing no value; raise `SchemaMismatch` else."""
-    import pyarrow as pa
-
-    columns: list[Any] = []
-    for name, column in zip(data.column_names, data.columns, strict=True):
-        try:
-            columns.append(_writable_column(column))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise _unfit(name, column.type, str(error)) from error
-        if _sql_type(columns[-1].type) is None:
-            raise _unfit(name, column.type, "which PostgreSQL has no plain column for")
-    return pa.table(columns, names=data.column_names)
+    return fitted(data, _writable_column, _sql_type, "PostgreSQL", _CONVERT)
 
 
 def typed(rows: pa.Table) -> dict[str, str]:
@@ -141,14 +132,6 @@ def _as_text(column: Any) -> Any:
     if name == "extension<arrow.uuid>":
         return pa.array([None if v is None else str(v) for v in column.to_pylist()], pa.string())
     return column.cast(pa.string()) if name == "extension<arrow.json>" else column
-
-
-def _unfit(name: str, kind: Any, why: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        "the rows were not written",
-        f"column {name!r} holds {kind}, {why}",
-        "Convert it in the transform: timestamps to microseconds, lists and structs to JSON text",
-    )
 
 
 def _arrow_type(oid: int, modifier: int) -> Any:

@@ -14,23 +14,16 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backfill_assets.engines.claim_rows import buckets_of, claims_table, resolved
 from backfill_assets.engines.drivers import driver
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
-from backfill_assets.engines.snowflake_claims import (
-    buckets_of,
-    claiming,
-    claims_table,
-    holders,
-    making,
-    note,
-    resolved,
-)
+from backfill_assets.engines.snowflake_claims import claiming, holders, making, note
 from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import is_lock, lost_race, told, unreachable
 from backfill_assets.engines.snowflake_types import (
@@ -120,7 +113,7 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
-class SnowflakeEngine:
+class SnowflakeEngine(Limited):
     """`snowflake://user:password@account/database/schema?warehouse=WH&role=R`, with the connector's options and ours.
 
     Ours: `lock_wait` (600) and `statement_timeout` (none) in seconds, `stage_schema` (backfill), where stages and
@@ -157,16 +150,8 @@ class SnowflakeEngine:
         """The account, or the name of the connection in a file."""
         return self.options.address
 
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> SnowflakeEngine:
-        """Return the same database with other limits, in seconds; None keeps the one that it has."""
-        told = {"wait_seconds": lock_wait, "statement_limit": statement_timeout}
-        other = copy(self)
-        other.options = replace(
-            self.options, **{name: value for name, value in told.items() if value is not None}
-        )
-        return other
+    def _limit(self, limits: Mapping[str, float]) -> None:
+        self.options = replace(self.options, **limits)
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
@@ -517,7 +502,7 @@ class SnowflakeSession(Transactions):
         return f"run {claim.holder}"
 
     def _resolved(self, claim: Claim) -> str:
-        return resolved(claim.relation, *self._home)
+        return resolved(claim.relation, '"', *self._home)
 
     def cost(self, seconds: float) -> float | None:
         return estimated(self._options.warehouse_size, seconds)

@@ -4,8 +4,8 @@ A transaction that has updated rows keeps every other UPDATE of them waiting unt
 COMMITTED: whoever waited sees afterwards what the first one committed. So an UPDATE of the rows that stand for the days
 of a window is the claim, an UPDATE of all rows that of the whole table, and any two that share a day share a row. The
 rows are all made with the table, outside any transaction and before the first claim: a row that is inserted later
-would lie in a micro-partition of its own, which somebody who claimed the whole table before would not hold. There are
-`BUCKETS` rows and a day is one of them by its number, so that two far days that share one only wait in vain.
+would lie in a micro-partition of its own, which somebody who claimed the whole table before would not hold.
+`claim_rows.py` says which rows stand for what.
 
 On a real account the lock is coarser than the row: UPDATE, DELETE and MERGE of one table wait for each other whatever
 rows they touch. Writers of two days of one table therefore take turns for the length of a transaction; since each data
@@ -14,40 +14,22 @@ table has a claims table of its own, writers of different tables do not.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from backfill_assets.engines.claim_rows import all_rows, buckets_of, listed_buckets
 from backfill_assets.engines.protocol import Claim, Spelling
-from backfill_assets.engines.sql import quoted, text
-
-BUCKETS = 32
-_PART = re.compile(r'"(?:[^"]|"")*"')
-
-
-def resolved(relation: str, database: str, schema: str) -> str:
-    """Return the full name of a quoted relation, so that `"T"` and `"PUBLIC"."T"` are one claim."""
-    parts = _PART.findall(relation)
-    home = ['"' + part.replace('"', '""') + '"' for part in (database, schema)]
-    return ".".join([*home[: 3 - len(parts)], *parts])
-
-
-def claims_table(spelling: Spelling, stage_schema: str, table: str) -> str:
-    """Return the SQL name of the claims table of `table`, a name from `resolved`."""
-    name = f"slice_claims_{hashlib.md5(table.encode(), usedforsecurity=False).hexdigest()[:20]}"
-    return f"{quoted(spelling, stage_schema)}.{quoted(spelling, name)}"
+from backfill_assets.engines.sql import text
 
 
 def making(spelling: Spelling, claims: str, table: str) -> str:
     """Return the statement that makes the claims table with all its rows at once."""
-    rows = ", ".join(f"({bucket})" for bucket in range(BUCKETS))
     return (
         f"CREATE TABLE IF NOT EXISTS {claims} COMMENT = {text(spelling, _about(table))}"
         " AS SELECT column1 AS bucket, CAST(NULL AS VARCHAR) AS holder, CAST(NULL AS TIMESTAMP_NTZ) AS claimed_at"
-        f" FROM (VALUES {rows}) AS buckets (column1)"
+        f" FROM (VALUES {all_rows()}) AS buckets (column1)"
     )
 
 
@@ -56,19 +38,11 @@ def _about(table: str) -> str:
     return json.dumps({"claims_of": table}).replace("'", "\\u0027")
 
 
-def buckets_of(claim: Claim) -> list[int]:
-    """Return the rows that stand for a claim."""
-    if claim.days is None:
-        return list(range(BUCKETS))
-    return sorted({day.toordinal() % BUCKETS for day in claim.days})
-
-
 def claiming(spelling: Spelling, claims: str, claim: Claim) -> str:
     """Return the one statement that takes every row of a claim, or waits: no two writers wait for each other."""
-    buckets = ", ".join(map(str, buckets_of(claim)))
     return (
         f"UPDATE {claims} SET holder = {text(spelling, claim.holder)}, claimed_at = SYSDATE()"
-        f" WHERE bucket IN ({buckets})"
+        f" WHERE bucket IN ({listed_buckets(claim)})"
     )
 
 

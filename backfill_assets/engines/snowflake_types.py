@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import SchemaMismatch
+from backfill_assets.engines.frames import fitted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,21 +45,12 @@ _NAMES = {
 _UNBOUNDED = 16_777_216
 _FINEST = 9
 _MOST_PLACES = 37
+_CONVERT = "Convert it in the transform: lists and structs to JSON text, decimals to 38 digits"
 
 
 def writable(data: pa.Table) -> pa.Table:
     """Return `data` in types that have a column type here, changing no value; raise `SchemaMismatch` else."""
-    import pyarrow as pa
-
-    columns: list[Any] = []
-    for name, column in zip(data.column_names, data.columns, strict=True):
-        try:
-            columns.append(_writable(column))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise _unfit(name, column.type, str(error)) from error
-        if sql_type(columns[-1].type) is None:
-            raise _unfit(name, column.type, "which Snowflake has no plain column for")
-    return pa.table(columns, names=data.column_names)
+    return fitted(data, _writable, sql_type, "Snowflake", _CONVERT)
 
 
 def sql_type(kind: Any) -> str | None:
@@ -184,11 +175,3 @@ def _cast(column: Any, kind: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
-
-
-def _unfit(name: str, kind: Any, why: str) -> SchemaMismatch:
-    return SchemaMismatch(
-        "the rows were not written",
-        f"column {name!r} holds {kind}, {why}",
-        "Convert it in the transform: lists and structs to JSON text, decimals to 38 digits",
-    )

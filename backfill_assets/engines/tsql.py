@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager
-from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from backfill_assets.engines import tsql_claims as claims
 from backfill_assets.engines.drivers import driver
+from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import create_schema, quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
@@ -78,7 +78,7 @@ class Traits:
     sees_halves: str | None = None
 
 
-class TSqlEngine:
+class TSqlEngine(Limited):
     """`scheme://user:password@host:1433/database` with `encrypt`, `trust_server_certificate`, `authentication` and more.
 
     In seconds: `lock_wait` (600), how long to wait for another writer; `statement_timeout` (0, none); `login_timeout` (15).
@@ -105,16 +105,8 @@ class TSqlEngine:
         """Host and port."""
         return f"{self.target.host},{self.target.port}"
 
-    def limited(
-        self, *, lock_wait: float | None = None, statement_timeout: float | None = None
-    ) -> TSqlEngine:
-        """Return the same database with other limits, in seconds; None keeps the one that it has."""
-        told = {"lock_wait": lock_wait, "statement_timeout": statement_timeout}
-        other = copy(self)
-        other.target = replace(
-            self.target, **{name: value for name, value in told.items() if value is not None}
-        )
-        return other
+    def _limit(self, limits: Mapping[str, float]) -> None:
+        self.target = replace(self.target, **limits)
 
     def session(
         self, *, who: str = "", read_only: bool = False, report: Report | None = None
@@ -145,12 +137,12 @@ class TSqlSession(Transactions):
             self._connection = mssql.connect(
                 at.connection, autocommit=True, timeout=max(1, round(at.login_timeout))
             )
-            self._connection.timeout = round(at.statement_timeout)
+            self._connection.timeout = round(at.statement_limit)
         except Exception as error:
             # its text may show the connection string
             raise unreachable(error, self._engine.shown) from None
         name = f"backfill_assets {self._who}".strip().encode("ascii", "replace")[:128]
-        wait = max(1, round(at.lock_wait * 1000))
+        wait = max(1, round(at.wait_seconds * 1000))
         self._send(self._traits.settings.format(lock_wait=wait, who=name.hex()))
         if not self._read_only and self._traits.sees_halves is not None:
             self._tell_of_halves(self._traits.sees_halves)
@@ -269,7 +261,7 @@ class TSqlSession(Transactions):
             done = cursor.bulkcopy_arrow(
                 relation,
                 data,
-                timeout=round(self._engine.target.statement_timeout),
+                timeout=round(self._engine.target.statement_limit),
                 column_mappings=data.column_names,
                 keep_nulls=True,
             )
@@ -357,7 +349,7 @@ class TSqlSession(Transactions):
         held = self._locked(claim) if self._traits.locks else self._rowed(claim)
         if held is not None:
             how = (
-                f"it still was after {self._engine.target.lock_wait:g} s"
+                f"it still was after {self._engine.target.wait_seconds:g} s"
                 if self._traits.waits
                 else "two writers of a table cannot commit beside each other here, and the other was first"
             )
@@ -369,7 +361,7 @@ class TSqlSession(Transactions):
             raise self._doomed
 
     def _locked(self, claim: Claim) -> str | None:
-        wait = self._engine.target.lock_wait
+        wait = self._engine.target.wait_seconds
         first = min(wait, _TELL_AFTER_SECONDS)
         code, lock = self._lock(claim, first)
         if code == -1 and wait > first:  # its time is up
@@ -393,7 +385,7 @@ class TSqlSession(Transactions):
         try:
             yield
         finally:
-            connection.timeout = round(self._engine.target.statement_timeout)
+            connection.timeout = round(self._engine.target.statement_limit)
 
     def _holder(self, lock: str) -> str:
         """Say who holds a lock, asked apart: not to be allowed to ask would undo the transaction that waits."""
@@ -412,7 +404,7 @@ class TSqlSession(Transactions):
             self._begin()
         began = time.monotonic()
         try:
-            with self._statements_take(max(1, round(self._engine.target.lock_wait))):
+            with self._statements_take(max(1, round(self._engine.target.wait_seconds))):
                 touched = self.execute(claims.taking(self.spelling, claim, relation))
         except (SliceBusy, LimitReached):
             self._report(f"{claim.label} was claimed in vain for {time.monotonic() - began:.0f} s.")

@@ -30,8 +30,8 @@ class Address:
     port: int
     database: str
     connection: str
-    lock_wait: float
-    statement_timeout: float
+    wait_seconds: float
+    statement_limit: float
     login_timeout: float
     bulk_load: str
 
@@ -92,7 +92,16 @@ def read(url: str, scheme: str, authentication: str | None = None) -> Address:
     if parts.password:
         told["PWD"] = unquote(parts.password)
     connection = "".join(f"{name}={_braced(value)};" for name, value in told.items())
-    return Address(parts.hostname, port, database, connection, **seconds, bulk_load=bulk_load)
+    return Address(
+        parts.hostname,
+        port,
+        database,
+        connection,
+        wait_seconds=seconds["lock_wait"],
+        statement_limit=seconds["statement_timeout"],
+        login_timeout=seconds["login_timeout"],
+        bulk_load=bulk_load,
+    )
 
 
 def _braced(value: str) -> str:
