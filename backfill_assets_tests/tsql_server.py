@@ -130,7 +130,7 @@ class Locks:
 class Server:
     """One database of one kind (sqlserver, synapse or fabric), and everything that was sent to it."""
 
-    def __init__(self, kind: str, host: str, database: str = "warehouse") -> None:
+    def __init__(self, kind: str, database: str = "warehouse") -> None:
         self.kind, self.database = kind, database
         self.root = duckdb.connect()
         self.root.execute(
@@ -148,7 +148,6 @@ class Server:
         # the number of the statement that a connection is lost at, and whether the server has done it by then
         self.lost_at: tuple[int, bool] | None = None
         self.reads_committed_snapshot = True
-        SERVERS[host] = self
 
     @property
     def wide(self) -> bool:
