@@ -51,8 +51,13 @@ def test_a_failed_day_its_pause_and_the_days_done_after_it_are_reported(story: S
     again = story.again(bad)
     assert story.end_of_backfill(again) == "COMPLETED_SUCCESS"
     told = written(story, again)
-    assert "🟢 **The one partition is done.**" in told
-    assert list(rows_of(told, "mart.daily")) == [day(2, 3), "total"]
+    # Dagster asks again for every partition whose materialization it has not seen at its last
+    # look, which on a busy machine may be one that is done: what it asked for is what is told.
+    asked = sorted(story.tags_of(run)["dagster/partition"] for run in story.runs(backfill=again))
+    assert day(2, 3) in asked
+    done = "The one partition is" if len(asked) == 1 else f"All {len(asked)} partitions are"
+    assert f"🟢 **{done} done.**" in told
+    assert list(rows_of(told, "mart.daily")) == [*asked, "total"]
 
 
 def test_a_range_in_one_run_that_stops_in_the_middle_is_told_day_by_day(story: Story) -> None:
