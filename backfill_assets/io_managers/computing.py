@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.frames import arrow_of, is_arrow, is_pandas
-from backfill_assets.io_managers.values import PerSlice
+from backfill_assets.io_managers.values import Made, PerRange, PerSlice
 from backfill_assets.slice import Slice
 from backfill_assets.writing import Run, Select
 from backfill_assets.writing.arrow import cut, must_have_columns
@@ -54,7 +55,7 @@ class Door(Protocol):
 
 def adapted(obj: Any, label: str) -> Any:
     """Return what an asset returned in the form that the write path takes."""
-    if isinstance(obj, (Select, PerSlice)):
+    if isinstance(obj, (Select, PerSlice, PerRange)):
         return obj
     if is_pandas(type(obj)) or is_arrow(type(obj)):
         rows = arrow_of(obj, label) if is_pandas(type(obj)) else obj
@@ -63,7 +64,7 @@ def adapted(obj: Any, label: str) -> Any:
     raise DeclarationError(
         f"{label} cannot be written",
         f"the asset returned a {type(obj).__module__}.{type(obj).__qualname__}",
-        "Return a pandas.DataFrame, a pyarrow.Table, a Select or a PerSlice",
+        "Return a pandas.DataFrame, a pyarrow.Table, a Select, a PerSlice or a PerRange",
     )
 
 
@@ -100,6 +101,14 @@ def _of_frame(slice_: Slice, rows: pa.Table, run: Run, *, first: bool) -> Comput
     return Computed(slice_, rows, run, begun, run.source_read_at if begun else None)
 
 
+def _told(run: Run, found: Any, read: datetime) -> Run:
+    """Return the run as the audit remembers it of one slice, with what the slice's source told."""
+    if not isinstance(found, Made):
+        return dataclasses.replace(run, source_read_at=read)
+    detail = {**json.loads(run.detail or "{}"), "source": dict(found.told)}
+    return dataclasses.replace(run, source_read_at=found.read_at, detail=json.dumps(detail))
+
+
 def _ahead(
     slices: list[Slice],
     rows: PerSlice,
@@ -116,11 +125,12 @@ def _ahead(
         try:
             door.let_in(slice_)
             read = read_at or datetime.now(timezone.utc)
-            made = adapted(rows.compute(slice_), slice_.label)
+            found = rows.compute(slice_)
+            own = _told(run, found, read)
+            made = adapted(found.rows if isinstance(found, Made) else found, slice_.label)
         except Exception:
             yield batch  # what was made before the failing slice is good
             raise
-        own = dataclasses.replace(run, source_read_at=read)
         batch.append(Computed(slice_, made, own, begun=not isinstance(made, Select)))
         size += 0 if isinstance(made, Select) else made.nbytes
         late = time.monotonic() - began > _AHEAD_SECONDS

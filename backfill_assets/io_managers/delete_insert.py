@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from typing import Any
 
 import dagster as dg
@@ -27,8 +29,9 @@ from backfill_assets.io_managers.reporting import as_failure, tell
 from backfill_assets.io_managers.resuming import written_before
 from backfill_assets.io_managers.run_context import ended_of_run, run_of, step_of
 from backfill_assets.io_managers.sessions import Sessions
-from backfill_assets.io_managers.values import PerSlice
+from backfill_assets.io_managers.values import PerRange, PerSlice
 from backfill_assets.settings import is_set, settings, variable
+from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Run
 from backfill_assets.writing.run import Lane
 
@@ -36,8 +39,8 @@ from backfill_assets.writing.run import Lane
 class DeleteInsertIOManager(dg.ConfigurableIOManager):
     """Stores each partition by replacing its slice, all or nothing, and loads partitions back.
 
-    Assets may return a pandas DataFrame, an Arrow table, a `Select` that stays in the warehouse, or a
-    `PerSlice` function. Inputs come as pandas (the default), Arrow or a `Relation`, by annotation.
+    Assets may return a pandas DataFrame, an Arrow table, a `Select` that stays in the warehouse, a
+    `PerSlice` function, or a `PerRange` that reads once for all slices of a run. Inputs come as pandas (the default), Arrow or a `Relation`, by annotation.
     """
 
     url: str = Field(
@@ -139,12 +142,17 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
                 f"{len(target.slices) - len(left)} partitions were committed before this run took over;"
                 f" {len(left)} are left."
             )
-        if isinstance(rows, PerSlice):
+        if isinstance(rows, PerRange):
+            run = dataclasses.replace(run, strategy=rows.strategy)
+        if isinstance(rows, (PerSlice, PerRange)):
             sessions.release()  # the asset's code runs next, and may open the warehouse itself
         gate = RunGate(self.controls, context, target, run, audit, sessions)
-        read_at = read_once(step_of(context), rows, run)
-        parts = batches(target.slices, left, rows, run, gate, read_at)
-        done = Output(context, left, sessions, gate, audit).write(parts)
+        with contextlib.ExitStack() as source:
+            if isinstance(rows, PerRange):
+                left, rows = _opened(source, rows, left, run, gate, sessions, context.log.info)
+            read_at = read_once(step_of(context), rows, run)
+            parts = batches(target.slices, left, rows, run, gate, read_at)
+            done = Output(context, left, sessions, gate, audit).write(parts)
         loads = {**before, **{load.partition_key: load for load in done}}
         tell(context, target, loads, sessions.spelling)
 
@@ -154,6 +162,24 @@ class DeleteInsertIOManager(dg.ConfigurableIOManager):
             engine = self.engine_of(_lane_of_reader(context, self.controls.live_days))
             with Sessions(engine, "a reader", context.log.info, read_only=True) as sessions:
                 return load_upstream(context, sessions, engine.spelling, self.schema_)
+
+
+def _opened(
+    source: contextlib.ExitStack,
+    rows: PerRange,
+    left: list[Slice],
+    run: Run,
+    gate: RunGate,
+    sessions: Sessions,
+    say: Report,
+) -> tuple[list[Slice], PerSlice]:
+    """Open what is read once for all slices that are left, and return them in the order in which they are written."""
+    if not left:
+        return left, PerSlice(lambda _: None)
+    gate.let_in(left[0])  # nothing is read that would be refused
+    opened = source.enter_context(rows.open(left, run, sessions, say))
+    sessions.release()
+    return list(opened.slices), PerSlice(opened.compute)
 
 
 def _named(context: dg.OutputContext) -> str:

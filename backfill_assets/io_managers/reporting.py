@@ -145,6 +145,7 @@ def metadata_of_load(slice_: Slice, load: Load, spelling: Spelling) -> dict[str,
         ),
         "dagster/table_name": load.table_name,
     }
+    found |= {name: _shown(value) for name, value in load.source.items()}
     warnings = [f"{f['rule']}: {f['why']}" for f in load.findings if not f["passed"]]
     if warnings:
         found["warnings"] = dg.MetadataValue.md("\n".join(f"- {warning}" for warning in warnings))
@@ -155,3 +156,8 @@ def metadata_of_load(slice_: Slice, load: Load, spelling: Spelling) -> dict[str,
         load.rows_after
     )
     return found
+
+
+def _shown(value: Any) -> Any:
+    """Return what a source told of a slice as the UI shows it: numbers and texts as they are, all else as JSON."""
+    return value if isinstance(value, (int, float, str)) else dg.MetadataValue.json(value)

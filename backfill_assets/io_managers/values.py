@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from backfill_assets.engines import Report
+from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.slice import Slice
+from backfill_assets.writing.run import Run
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,39 @@ class PerSlice:
     """
 
     compute: Callable[[Slice], Any]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The rows of a slice (pandas, arrow), and what their source tells of them.
+
+    `read_at` (aware) is when the source was read, or its ends were fixed. `told` is kept on the audit row and shown with
+    the materialization: plain values, as JSON has them.
+    """
+
+    rows: Any
+    read_at: datetime
+    told: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A source that was read for several slices: `compute` gives those in `slices`, the order in which they are written."""
+
+    slices: Sequence[Slice]
+    compute: Callable[[Slice], Made]
+
+
+@dataclass(frozen=True)
+class PerRange:
+    """What reads its source once for all slices of a run, and only for those that are left to write.
+
+    `open` is given them, the run, the warehouse's session and the run's log, after the gate has let the first one in;
+    what it returns is open until the last slice is written. `strategy` is what the audit calls it.
+    """
+
+    open: Callable[[Sequence[Slice], Run, Sessions, Report], AbstractContextManager[Opened]]
+    strategy: str = "replay"
 
 
 @dataclass(frozen=True)

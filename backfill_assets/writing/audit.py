@@ -127,6 +127,11 @@ class Load:
         return json.loads(self.detail or "{}").get("allowed", [])
 
     @property
+    def source(self) -> dict[str, Any]:
+        """What the slice's source told of its rows: the offsets of a replay, for example."""
+        return json.loads(self.detail or "{}").get("source", {})
+
+    @property
     def findings(self) -> list[dict[str, Any]]:
         """What the table's rules found, as `Finding.as_plain` gives it."""
         return json.loads(self.detail or "{}").get("findings", [])

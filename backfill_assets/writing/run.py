@@ -10,7 +10,7 @@ from backfill_assets.errors import DeclarationError
 
 Lane = Literal["live", "backfill"]
 Allowance = Literal[
-    "empty", "shrink", "retention", "row_count", "totals", "duplicate_keys", "unfinished"
+    "empty", "shrink", "retention", "row_count", "totals", "duplicate_keys", "unfinished", "partial"
 ]
 
 
@@ -21,7 +21,7 @@ class Run:
     `source_read_at` (aware, this machine's clock) is the moment before the source of a frame was read; None
     means now. A `Select` is read by the write path itself, which takes the time itself.
     `allows` names guards that this run may pass (`empty`, `shrink`, `retention`, `row_count`, `totals`,
-    `duplicate_keys`, `unfinished`, and `rule:name` for a rule of the table's own); each needs a `reason`.
+    `duplicate_keys`, `unfinished`, `partial`, and `rule:name` for a rule of the table's own); each needs a `reason`.
     `detail` is kept on the audit row, as JSON.
     """
 
