@@ -15,15 +15,19 @@ from backfill_assets.instance.executor import lane_executor  # noqa: E402
 from backfill_assets.io_managers import DeleteInsertIOManager  # noqa: E402
 from backfill_assets.operations.partition_checks import partition_checks  # noqa: E402
 from backfill_assets.operations.parts import backfill_operations  # noqa: E402
+from backfill_assets.payments.assets import fct_payments  # noqa: E402
 from backfill_assets.sales.assets import SALES_RAW, daily_product_sales, fct_sales  # noqa: E402
 
 defs = dg.Definitions.merge(
     dg.Definitions(
-        assets=[SALES_RAW, fct_sales, daily_product_sales, FLIGHTS, fct_flights],
-        asset_checks=[partition_checks(asset) for asset in (fct_sales, daily_product_sales)],
+        assets=[SALES_RAW, fct_sales, daily_product_sales, FLIGHTS, fct_flights, fct_payments],
+        asset_checks=[
+            partition_checks(asset) for asset in (fct_sales, daily_product_sales, fct_payments)
+        ],
         jobs=[
             dg.define_asset_job("rebuild_sales", selection=[fct_sales, daily_product_sales]),
             dg.define_asset_job("rebuild_flights", selection=[fct_flights]),
+            dg.define_asset_job("replay_events", selection=[fct_payments]),
         ],
         resources={"io_manager": DeleteInsertIOManager.from_settings()},
         executor=lane_executor,

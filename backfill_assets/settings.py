@@ -58,6 +58,11 @@ class Settings(BaseModel):
     audit_schema: str = Field(
         default="backfill", min_length=1, description="The schema of the audit table load_audit."
     )
+    events: str = Field(
+        default=".demo/events",
+        min_length=1,
+        description="The folder of the events that the example of a replay reads.",
+    )
     dagster_pg_url: str | None = Field(
         repr=False,
         default=None,

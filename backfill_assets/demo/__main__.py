@@ -1,4 +1,4 @@
-"""`python -m backfill_assets.demo [sales | flights | dbt | serve]`."""
+"""`python -m backfill_assets.demo [sales | flights | dbt | replay | serve]`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from backfill_assets.demo import flights_demo, sales_demo
+from backfill_assets.demo import flights_demo, replay_demo, sales_demo
 from backfill_assets.demo.place import Place, prepared
 from backfill_assets.demo.servers import servers
 from backfill_assets.errors import BackfillError
+from backfill_assets.payments import stream
 from backfill_assets.sales.source import FIRST_DAY, LAST_DAY, prepare
 
 
@@ -23,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a demo and return the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=["sales", "flights", "dbt", "serve"], default="sales"
+        "what", nargs="?", choices=["sales", "flights", "dbt", "replay", "serve"], default="sales"
     )
     parser.add_argument(
         "--home",
@@ -65,6 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
             right = dbt_demo.run(place, console)
         elif given.what == "flights":
             right = flights_demo.run(place, console)
+        elif given.what == "replay":
+            right = replay_demo.run(place, console)
         else:
             right = sales_demo.run(place, console, given.first, given.last)
     except BackfillError as error:
@@ -81,6 +84,7 @@ def serve(place: Place, console: Console, port: int | None) -> int:
     """Keep the UI up until Ctrl-C."""
     console.print("Starting Dagster's webserver and daemon ...")
     prepare(place.engine(), console.print)
+    stream.write(place.events / "payments")
     with servers(place, port) as running:
         console.print(f"The UI is at {running.url} (process {os.getpid()}). Ctrl-C stops it.")
         while True:

@@ -34,6 +34,10 @@ class Place:
     def url(self) -> str:
         return f"duckdb:///{self.warehouse}"
 
+    @property
+    def events(self) -> Path:
+        return self.folder / "events"
+
     def engine(self) -> Engine:
         """Return the warehouse, whose file is made here without a word: nobody can have misspelt its path."""
         engine = open_engine(self.url)
@@ -52,6 +56,7 @@ class Place:
         """
         found = {key: value for key, value in os.environ.items() if not key.startswith(PREFIX)}
         found |= {"DAGSTER_HOME": str(self.dagster_home), f"{PREFIX}WAREHOUSE_URL": self.url}
+        found[f"{PREFIX}EVENTS"] = str(self.events)
         found |= self.settings
         return found | ({"TZ": self.time_zone} if self.time_zone else {})
 
