@@ -78,6 +78,7 @@ _INDEX = re.compile(rf"IF NOT EXISTS \(SELECT 1 FROM sys\.indexes WHERE name = {
 _SCHEMA = re.compile(rf"DECLARE @make n?varchar\(\d+\) = N?'CREATE SCHEMA ' \+ QUOTENAME\({_TEXT}\); IF SCHEMA_ID\({_TEXT}\) IS NULL EXEC\(@make\)")  # fmt: skip
 _COLUMNS = re.compile(rf"SELECT c\.name, t\.name, .* FROM (?:\S+\.)?sys\.columns .*OBJECT_ID\({_TEXT}\) ORDER BY c\.column_id")  # fmt: skip
 _FILLED = re.compile(rf"SELECT name FROM sys\.columns WHERE object_id = OBJECT_ID\({_TEXT}\) AND \(is_computed")  # fmt: skip
+_NATURE = re.compile(rf"SELECT o\.type, p\.name FROM (?:\S+\.)?sys\.objects .*sys\.security_predicates .*OBJECT_ID\({_TEXT}\)$", re.DOTALL)  # fmt: skip
 _OLD_STAGES = re.compile(r"SELECT name FROM sys\.tables .*'backfill\[_\]stage\[_\]%'")
 _APPLOCK = re.compile(
     rf"SET NOCOUNT ON; .*OBJECT_ID\({_TEXT}\).*DATEADD\(millisecond, (\d+), .*@LockMode = '(Exclusive|Shared)'"
@@ -145,6 +146,9 @@ class Server:
         self.failing: dict[str, Fault | Callable[[], None]] = {}
         self.numbers = itertools.count(51)
         self.rights_to_see_state = True
+        # policies that filter the rows of a table, by its name in lower case without a schema
+        self.policies: dict[str, str] = {}
+        self.rights_to_see_policies = True
         # the number of the statement that a connection is lost at, and whether the server has done it by then
         self.lost_at: tuple[int, bool] | None = None
         self.reads_committed_snapshot = True
@@ -488,6 +492,18 @@ class Connection:
         )
         return Answer(rows.fetchall())
 
+    def _nature(self, name: str) -> Answer:
+        """Tell what a name means; policies are shown to nobody who may not see them, and that is no error."""
+        table = next(iter(parsed(f"SELECT 1 AS one FROM {_said(name)}").find_all(exp.Table)))
+        found = [
+            str(kind)
+            for schema, there, kind in self._objects().rows
+            if (schema.lower(), there.lower()) == ((table.db or "dbo").lower(), table.name.lower())
+        ]
+        policy = self.server.policies.get(table.name.lower())
+        shown = policy if self.server.rights_to_see_policies else None
+        return Answer([(kind, shown) for kind in found])
+
     def _old_stages(self) -> Answer:
         return Answer([])
 
@@ -532,6 +548,8 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[..., Answer]], ...] = (
     (_ABOUT_ROWS, Connection._if_no_rows),
     (_COLUMNS, Connection._columns),
     (_FILLED, Connection._filled),
+    (_NATURE, Connection._nature),
+    (re.compile(r"SELECT count\(\*\) FROM sys\.fn_my_permissions\(NULL, 'DATABASE'\) WHERE"), lambda at: Answer([(int(at.server.rights_to_see_policies),)])),
     (_OLD_STAGES, Connection._old_stages),
     (re.compile(r"SELECT SCHEMA_NAME\(schema_id\), name, type FROM sys\.objects WHERE type IN"), Connection._objects),
     (re.compile(r"SELECT name FROM sys\.schemas WHERE schema_id BETWEEN"), Connection._schemas),

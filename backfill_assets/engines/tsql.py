@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from backfill_assets.engines import tsql_claims as claims
+from backfill_assets.engines import tsql_policies as policies
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
@@ -33,6 +34,8 @@ from backfill_assets.engines.tsql_with import apart, hoisted
 from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
+    DeclarationError,
+    HiddenRows,
     LimitReached,
     MissingRight,
     MissingTable,
@@ -126,6 +129,9 @@ class TSqlSession(Transactions):
         self._stages: set[str] = set()
         self._has_swept = False
         self._claim_tables: set[str] = set()
+        self._looked_at: set[str] = set()
+        self._sees_policies: bool | None = None
+        self._has_told = False
 
     def open(self) -> None:
         """Connect, and undo defaults that would change what statements mean."""
@@ -234,10 +240,7 @@ class TSqlSession(Transactions):
 
     def _columns_of_table(self, relation: str) -> dict[str, str] | None:
         """Ask the catalog, which alone tells datetime from datetime2 and how long a text may be."""
-        from sqlglot import exp
-
-        catalog = exp.to_table(relation, dialect="tsql").args.get("catalog")
-        prefix = f"{catalog.sql(dialect='tsql')}." if catalog is not None else ""
+        prefix = policies.catalog_of(relation)
         found = self.fetch(
             f"SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM {prefix}sys.columns AS c"
             f" JOIN {prefix}sys.types AS t ON t.user_type_id = c.user_type_id"
@@ -319,7 +322,8 @@ class TSqlSession(Transactions):
         )
 
     def prepare(self, claim: Claim) -> None:
-        """Make the row that will be claimed: not every engine makes a table inside a transaction."""
+        """Make the row that will be claimed, and refuse what cannot be: both are no matter of a transaction's."""
+        self._refuse_hidden(claim)
         relation = claims.claim_table(self.spelling, claim, self.database)
         if self._traits.locks or relation in self._claim_tables:
             return
@@ -338,6 +342,49 @@ class TSqlSession(Transactions):
                 ) from error
         self._claim_tables.add(relation)
 
+    def _refuse_hidden(self, claim: Claim) -> None:
+        """Raise where the claim is on no table, or on one of which a policy may hide rows."""
+        self._looked_at.add(claim.relation)
+        try:
+            found = self.fetch(policies.nature(self.spelling, claim.relation))
+        except (MissingRight, MissingTable, WriteFailed) as error:
+            self._tell_of_policies(claim, error.why)
+            return
+        for kind, policy in found:
+            if (beyond := policies.KINDS_BEYOND_A_CLAIM.get(str(kind).strip())) is not None:
+                raise DeclarationError(
+                    f"{claim.label} cannot be written, and everything is as it was", *beyond
+                )
+            if policy is not None and not self._engine.target.sees_all_rows:
+                raise HiddenRows(
+                    f"{claim.label} was left as it was",
+                    f"the security policy {policy} may hide rows of it from this login, and what is hidden would survive"
+                    " the DELETE and come twice",
+                    "Let the policy's function pass this login and write sees_all_rows=yes into the warehouse URL, or"
+                    " turn the policy off (ALTER SECURITY POLICY ... WITH (STATE = OFF)) while it writes",
+                )
+        if found and not self._would_see(claim):
+            self._tell_of_policies(claim, "it may not see the policies of the database")
+
+    def _would_see(self, claim: Claim) -> bool:
+        """Tell whether a policy would have been shown; the rights in another database cannot be asked from here."""
+        if policies.catalog_of(claim.relation):
+            return False
+        if self._sees_policies is None:
+            self._sees_policies = False
+            with contextlib.suppress(MissingRight, MissingTable, WriteFailed):
+                self._sees_policies = self.fetch(policies.seeing())[0][0] > 0
+        return bool(self._sees_policies)
+
+    def _tell_of_policies(self, claim: Claim, why: str) -> None:
+        if not self._engine.target.sees_all_rows and not self._read_only and not self._has_told:
+            self._has_told = True
+            self._report(
+                f"Whether a security policy hides rows of {claim.label} from this login is not known ({why}); those that"
+                " are hidden would come twice. GRANT VIEW DEFINITION to it, or write sees_all_rows=yes into the"
+                " warehouse URL."
+            )
+
     def claim(self, claim: Claim) -> None:
         """Take the locks, or the row; it comes first in a transaction, so starting that again loses nothing."""
         if self._read_only:
@@ -346,6 +393,11 @@ class TSqlSession(Transactions):
                 "the session was opened to read",
                 "Open it to write",
             )
+        if claim.relation not in self._looked_at:
+            # nothing was done in the transaction yet
+            self.execute("ROLLBACK")
+            self.prepare(claim)
+            self._begin()
         held = self._locked(claim) if self._traits.locks else self._rowed(claim)
         if held is not None:
             how = (
@@ -397,11 +449,6 @@ class TSqlSession(Transactions):
 
     def _rowed(self, claim: Claim) -> str | None:
         relation = claims.claim_table(self.spelling, claim, self.database)
-        if relation not in self._claim_tables:
-            # nothing was done in the transaction yet
-            self.execute("ROLLBACK")
-            self.prepare(claim)
-            self._begin()
         began = time.monotonic()
         try:
             with self._statements_take(max(1, round(self._engine.target.wait_seconds))):

@@ -26,6 +26,7 @@ from backfill_assets.errors import (
     BackfillError,
     BadRows,
     DeclarationError,
+    HiddenRows,
     LimitReached,
     MissingDriver,
     MissingRight,
@@ -111,6 +112,7 @@ def test_a_warehouse_of_fabric_takes_user_and_password_for_a_service_principal()
         ("sqlserver://ana:s3cret@host/shop?colour=red", "'colour' is not known"),
         ("sqlserver://ana:s3cret@host/shop?lock_wait=soon", "no number of seconds"),
         ("fabric://ana:s3cret@host/shop?bulk_load=magic", "only by copy or insert"),
+        ("synapse://ana:s3cret@host/shop?sees_all_rows=maybe", "neither yes nor no"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_in_a_sentence(url: str, said: str) -> None:
@@ -628,6 +630,70 @@ def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
         session.fetch = noted  # type: ignore[method-assign]
         sqlserver.write(SALES, "2026-05-12", OLD, session=session)
     assert limits.count(0) == 1
+
+
+# rows that are hidden
+
+
+def test_a_table_of_which_a_policy_may_hide_rows_is_refused_before_anything_is_staged(
+    loaded: TSqlWarehouse,
+) -> None:
+    loaded.server.policies["fct_sales"] = "tenants"
+    with pytest.raises(
+        HiddenRows, match=r"the security policy tenants may hide.*sees_all_rows=yes"
+    ):
+        loaded.write(SALES, "2026-05-12", NEW)
+    assert not [sql for sql in loaded.server.sent if sql.startswith(("BULK", "DELETE"))]
+    assert notes(loaded) == ["of 2", "of 2", "neighbour"]
+    with loaded.session(sees_all_rows="yes") as session:
+        assert loaded.write(SALES, "2026-05-12", NEW, session=session).rows_before == 2
+
+
+def test_the_doctor_finds_a_policy_that_may_hide_rows(loaded: TSqlWarehouse) -> None:
+    loaded.server.policies["fct_sales"] = "tenants"
+    found = failed(examined({"live": partial(open_engine, loaded.url)}, [SALES], AuditTable()))
+    assert any("security policy tenants" in point.why for point in found)
+
+
+def test_a_login_that_sees_no_policies_is_told_so_once_and_writes(loaded: TSqlWarehouse) -> None:
+    """It is shown an empty catalog, which proves nothing; most logins are like that, and refusing all would help nobody."""
+    loaded.server.policies["fct_sales"] = "tenants"
+    said: list[str] = []
+    for sees, options in (
+        (False, {}),
+        (False, {"sees_all_rows": "yes"}),
+        (True, {"sees_all_rows": "yes"}),
+    ):
+        loaded.server.rights_to_see_policies = sees
+        engine = loaded.engine(**options)
+        with engine.session(report=said.append) as session:
+            for _ in range(2):
+                loaded.write(SALES, "2026-05-12", NEW, session=session)
+    (told_,) = said
+    assert "is not known (it may not see the policies of the database)" in told_
+    assert "GRANT VIEW DEFINITION" in told_
+
+
+def test_a_catalog_without_policies_stops_nobody(loaded: TSqlWarehouse) -> None:
+    said: list[str] = []
+    with loaded.engine().session(report=said.append) as session:
+        loaded.write(SALES, "2026-05-12", OLD, session=session)
+    assert said == []
+    loaded.server.failing["SELECT o.type"] = ("42S02", 208, "Invalid object name 'p'.")
+    with loaded.engine().session(report=said.append) as session:
+        loaded.write(SALES, "2026-05-12", NEW, session=session)
+    assert "is not known (Invalid object name" in said[0]
+
+
+def test_a_view_is_not_written_since_its_table_s_writers_would_not_know(
+    loaded: TSqlWarehouse,
+) -> None:
+    duck = loaded.server.root
+    duck.execute('CREATE VIEW "warehouse".mart.seen AS SELECT * FROM "warehouse".mart.fct_sales')
+    seen = Table("mart.seen", SALES.slice_column)
+    with pytest.raises(DeclarationError, match="it is a view.*Name the table beneath it"):
+        loaded.write(seen, "2026-05-12", NEW)
+    assert notes(loaded) == ["of 2", "of 2", "neighbour"]
 
 
 # WITH
