@@ -9,6 +9,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from backfill_assets.checks.verdicts import verdicts
 from backfill_assets.engines import open_engine
 from backfill_assets.engines.tsql import TSqlEngine
 from backfill_assets.engines.tsql_errors import told, unreachable
@@ -38,9 +40,11 @@ from backfill_assets.errors import (
     Unreachable,
     WriteFailed,
 )
+from backfill_assets.expectations import NoRows
 from backfill_assets.operations.doctor import examine
 from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.operations.doctor.points import failed
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import UTC, Window
 from backfill_assets.writing import AuditTable, Select
@@ -50,6 +54,7 @@ from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehous
 from backfill_assets_tests.warehouses import at, until
 
 KINDS = ("sqlserver", "synapse", "fabric")
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 DAY, NEXT = date(2026, 5, 12), date(2026, 5, 13)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"))
 OLD, NEW = ({"day": [DAY] * n, "id": list(range(n)), "note": [f"of {n}"] * n} for n in (2, 3))
@@ -729,6 +734,38 @@ def test_a_with_inside_parentheses_is_lifted_to_where_t_sql_takes_it(sql: str, w
         "WITH a AS (SELECT 1 AS n) ",
         "SELECT * FROM a",
     )
+
+
+RULES = {
+    "plain": "SELECT * FROM slice_rows WHERE id < 0",
+    "with an alias": "SELECT r.id FROM slice_rows AS r WHERE r.id < 0",
+    "by its name": "SELECT slice_rows.id FROM slice_rows WHERE slice_rows.id < 0",
+    "with a WITH": "WITH bad AS (SELECT * FROM slice_rows WHERE id < 0) SELECT bad.id FROM bad",
+    "with two": (
+        "WITH a AS (SELECT * FROM slice_rows), b AS (SELECT * FROM a WHERE id < 0)"
+        " SELECT b.id FROM b JOIN slice_rows AS r ON r.id = b.id"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", RULES.values(), ids=RULES)
+def test_a_rule_of_ones_own_is_asked_of_all_slices_in_one_statement(
+    server: TSqlWarehouse, sql: str
+) -> None:
+    table = replace(SALES, expects=(NoRows("positive", sql),))
+    for day, ids in ((DAY, [1, 2]), (NEXT, [-1, -2])):
+        server.write(SALES, str(day), {"day": [day] * 2, "id": ids, "note": ["x"] * 2})
+    days = [DAY + timedelta(days=n) for n in range(30)]
+    slices = [Slice(table, Window.day(str(day)), partition=str(day)) for day in days]
+    server.server.sent.clear()
+    with server.session(read_only=True) as session:
+        found = list(verdicts(session, table, slices, AuditTable(), NOON, ["positive"]))
+    assert {verdict.slice.name: verdict.findings[0].found for verdict in found} == {
+        str(day): 2 if day == NEXT else 0 for day in days
+    }
+    asked = [sql for sql in server.server.sent if "slice_rows" in sql]
+    # the second shows some rows of the slice that breaks the rule
+    assert len(asked) == 2
 
 
 # the doctor
