@@ -27,6 +27,7 @@ from backfill_assets.engines.databricks_errors import already_there, families, t
 from backfill_assets.engines.databricks_types import selects, writable
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.protocol import Claim, Report
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.sql import quoted
 from backfill_assets.errors import (
     BackfillError,
@@ -56,7 +57,6 @@ _REQUEST_SECONDS = 120
 _ATTEMPTS = 60
 # one statement may have 16 MiB of text; some of the characters have several bytes
 _ROWS_AT_ONCE, _LETTERS_AT_ONCE = 10_000, 2_000_000
-_READS = ("SELECT", "WITH", "SHOW", "DESCRIBE")
 _COUNTED = ("INSERT", "DELETE", "UPDATE", "MERGE")
 # what an account's defaults would otherwise change: casts that fail, days in UTC, reads of what is there now
 _SETTINGS = {"ANSI_MODE": "true", "TIMEZONE": "UTC", "USE_CACHED_RESULT": "false"}
@@ -149,11 +149,7 @@ class DatabricksSession:
         return self._options.lease_seconds
 
     def execute(self, sql: str) -> int:
-        word = sql.split(None, 1)[0].upper()
-        if self._read_only and word not in _READS:
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         # a statement that lost against another writer has done nothing, so it can be said again
         return self._patiently(lambda: self._counted(sql))
 
@@ -176,13 +172,19 @@ class DatabricksSession:
                 if not already_there(error):
                     raise
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(self.spelling.dialect, sql)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._cursor(sql) as cursor:
             return [tuple(row) for row in cursor.fetchall()]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
         import pyarrow as pa
 
+        self._refuse_write(sql)
         with self._cursor(sql) as cursor:
             table: Any = cursor.fetchall_arrow()
         fields = [
@@ -298,11 +300,7 @@ class DatabricksSession:
     @contextlib.contextmanager
     def hold(self, claim: Claim, *, wait: bool = True) -> Generator[None, None, None]:
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
         self.prepare(claim)
         self._take(claim, self._options.wait_seconds if wait else 0.0)
         try:

@@ -23,6 +23,7 @@ from backfill_assets.engines.claim_rows import buckets_of, claims_table, resolve
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.snowflake_claims import claiming, holders, making, note
 from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import is_lock, lost_race, told, unreachable
@@ -96,7 +97,6 @@ _ASK_AGAIN_SECONDS = 0.05
 _ORPHANS_AFTER = timedelta(days=1)
 _LONGEST_TAG = 2000
 _ROWS_AT_ONCE = 5_000
-_READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "BEGIN", "COMMIT", "ROLLBACK", "USE")
 # what an account's, a user's or a warehouse's own defaults would otherwise change
 _SETTINGS: dict[str, Any] = {
     "TIMEZONE": "UTC",
@@ -220,10 +220,7 @@ class SnowflakeSession(Transactions):
         return told_name(SPELLING, self._home[0])
 
     def execute(self, sql: str) -> int:
-        if self._read_only and sql.split(None, 1)[0].upper() not in _READS:
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             counted = sql.lstrip()[:6].upper() in ("INSERT", "DELETE", "UPDATE", "MERGE ")
@@ -258,11 +255,17 @@ class SnowflakeSession(Transactions):
                     raise
             time.sleep(_ASK_AGAIN_SECONDS)
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(SPELLING.dialect, sql, transactions=True)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._guarded():
             return [tuple(row) for row in self._run(sql).fetchall()]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             described = cursor.description
@@ -437,11 +440,7 @@ class SnowflakeSession(Transactions):
 
     def claim(self, claim: Claim) -> None:
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
         if claim != self._claim:
             # its table may have to be made, which would commit; nothing was done in the transaction yet
             self.execute("ROLLBACK")

@@ -19,6 +19,7 @@ from backfill_assets.engines import tsql_policies as policies
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.sql import create_schema, quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.tsql_errors import is_twin, told, unreachable
@@ -60,7 +61,6 @@ _SAID = {
     # XACT_ABORT has undone most of what fails before this is said
     "ROLLBACK": "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
 }
-_READS = ("SELECT", "WITH", *_SAID)
 
 
 @dataclass(frozen=True)
@@ -181,10 +181,7 @@ class TSqlSession(Transactions):
         return self._engine.target.database
 
     def execute(self, sql: str) -> int:
-        if self._read_only and not sql.lstrip().upper().startswith(_READS):
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         return self._send(_SAID.get(sql, sql))
 
     def _send(self, sql: str) -> int:
@@ -210,7 +207,12 @@ class TSqlSession(Transactions):
                 if not is_twin(error):
                     raise
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(self.spelling.dialect, sql, transactions=True)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             rows = [tuple(row) for row in cursor.fetchall()]
@@ -218,6 +220,7 @@ class TSqlSession(Transactions):
         return [tuple(_utc(value) for value in row) for row in rows]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             data = cursor.arrow()
@@ -388,11 +391,7 @@ class TSqlSession(Transactions):
     def claim(self, claim: Claim) -> None:
         """Take the locks, or the row; it comes first in a transaction, so starting that again loses nothing."""
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
         if claim.relation not in self._looked_at:
             # nothing was done in the transaction yet
             self.execute("ROLLBACK")
