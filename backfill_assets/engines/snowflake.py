@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import tempfile
 import time
 import uuid
@@ -41,6 +42,7 @@ from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
+    DeclarationError,
     MissingRight,
     MissingTable,
     SchemaMismatch,
@@ -92,8 +94,12 @@ SPELLING = Spelling(
     scale_0_is_whole=True,
 )
 _STAGE = "backfill_stage_"
+_PART = re.compile(r'"(?:[^"]|"")*"')
 _TELL_AFTER_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 0.05
+_SHARE_OF_A_WAIT = 0.8
+# what a claim may take beyond its wait for others, whatever the limit of statements
+_CLAIM_SECONDS = 60
 _ORPHANS_AFTER = timedelta(days=1)
 _LONGEST_TAG = 2000
 _ROWS_AT_ONCE = 5_000
@@ -197,12 +203,13 @@ class SnowflakeSession(Transactions):
         self._home = (str(self._connection.database or ""), str(self._connection.schema or ""))
 
     def _limits(self) -> dict[str, Any]:
-        limits: dict[str, Any] = {
-            "QUERY_TAG": self._tag(),
-            "LOCK_TIMEOUT": max(1, round(self._options.wait_seconds)),
-        }
-        if self._options.statement_limit:
-            limits["STATEMENT_TIMEOUT_IN_SECONDS"] = max(1, round(self._options.statement_limit))
+        wait, limit = self._options.wait_seconds, self._options.statement_limit
+        if limit:
+            # the limit counts while a statement waits: it would be told as stopped, and not that somebody is in the way
+            wait = min(wait, limit * _SHARE_OF_A_WAIT)
+        limits: dict[str, Any] = {"QUERY_TAG": self._tag(), "LOCK_TIMEOUT": max(1, int(wait))}
+        if limit:
+            limits["STATEMENT_TIMEOUT_IN_SECONDS"] = max(1, round(limit))
         return limits
 
     def close(self) -> None:
@@ -425,6 +432,7 @@ class SnowflakeSession(Transactions):
         self._claim = claim
         table = self._resolved(claim)
         if table not in self._claims:
+            self._tell_twins(claim, table)
             claims = claims_table(SPELLING, self._options.stage_schema, table)
             if self.columns_of(claims) is None:
                 statement = making(SPELLING, claims, table)
@@ -437,6 +445,32 @@ class SnowflakeSession(Transactions):
                         f"Let somebody with the right run once: {statement}",
                     ) from error
             self._claims[table] = claims
+
+    def _tell_twins(self, claim: Claim, table: str) -> None:
+        """Look for tables whose names differ from the declared one in case only; where that one is not there, refuse."""
+        database, schema, name = (part[1:-1].replace('""', '"') for part in _PART.findall(table))
+        home = "" if database == self._home[0] else f"{_exactly(database)}."
+        found = [
+            (str(there), str(named))
+            for there, named in self.fetch(
+                f"SELECT table_schema, table_name FROM {home}information_schema.tables"
+                f" WHERE upper(table_schema) = {text(SPELLING, schema.upper())}"
+                f" AND upper(table_name) = {text(SPELLING, name.upper())}"
+            )
+        ]
+        others = [pair for pair in found if pair != (schema, name)]
+        if not others:
+            return
+        other = ".".join(map(_exactly, others[0]))
+        means = ".".join(map(_exactly, (schema, name)))
+        if (schema, name) in found:
+            self._report(f"{claim.label} is written to {means}, and there is a table {other} too.")
+            return
+        raise DeclarationError(
+            f"{claim.label} was left as it was",
+            f"there is a table {other}, and the declared name means {means}, which a load would make beside it",
+            f"Rename it: ALTER TABLE {other} RENAME TO {means}",
+        )
 
     def claim(self, claim: Claim) -> None:
         if self._read_only:
@@ -525,6 +559,10 @@ class SnowflakeSession(Transactions):
         parameters: dict[str, Any] = {"QUERY_TAG": self._tag()}
         if self._patience is not None:
             parameters["LOCK_TIMEOUT"] = max(1, round(self._patience))
+            # the limit is for work, and would cut the wait for another writer short
+            if self._options.statement_limit:
+                limit = max(self._options.statement_limit, self._patience + _CLAIM_SECONDS)
+                parameters["STATEMENT_TIMEOUT_IN_SECONDS"] = round(limit)
         cursor = self._open_connection.cursor()
         cursor.execute(sql, _statement_params=parameters)
         return cursor
