@@ -24,6 +24,7 @@ from backfill_assets.engines import databricks_claims as claims
 from backfill_assets.engines.claim_rows import BUCKETS, buckets_of, claims_table, resolved
 from backfill_assets.engines.databricks_cost import estimated
 from backfill_assets.engines.databricks_errors import already_there, families, told, unreachable
+from backfill_assets.engines.databricks_lease import Renewal, kept
 from backfill_assets.engines.databricks_types import selects, writable
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.protocol import Claim, Report
@@ -75,6 +76,7 @@ class DatabricksSession:
         self._claims: dict[str, str] = {}
         self._stages: dict[str, str] = {}
         self._held_since = 0.0
+        self._holds: Claim | None = None
         self._swept = False
 
     def open(self) -> None:
@@ -303,10 +305,32 @@ class DatabricksSession:
             raise opened_to_read(f"{claim.label} cannot be written")
         self.prepare(claim)
         self._take(claim, self._options.wait_seconds if wait else 0.0)
+        self._holds = claim
         try:
-            yield
+            with kept(self._options.lease_seconds, lambda: self._renewing(claim)):
+                yield
         finally:
+            self._holds = None
             self._give_back(claim)
+
+    @contextlib.contextmanager
+    def _renewing(self, claim: Claim) -> Generator[Renewal, None, None]:
+        """Open a session beside this one, which waits for its statement, and yield what renews the claim."""
+        lease, wanted = self._options.lease_seconds, len(buckets_of(claim))
+        statement = claims.renewing(
+            self.spelling, self._claims[self._resolved(claim)], self._token, lease
+        )
+
+        with self._engine.session(who=f"{self._who} (lease)") as beside:
+
+            def renewed() -> bool:
+                since = time.monotonic()
+                is_ours = beside.execute(statement) == wanted
+                if is_ours:
+                    self._held_since = since
+                return is_ours
+
+            yield renewed
 
     def _take(self, claim: Claim, patience: float) -> None:
         began, pause, reported = time.monotonic(), _FIRST_PAUSE, False
@@ -374,8 +398,8 @@ class DatabricksSession:
         if held > self._options.lease_seconds / 2:
             raise SliceBusy(
                 f"{claim.label} was left as it was",
-                f"what comes before its replacement took {held:.0f} s of the {self._options.lease_seconds:g} s that it"
-                " is claimed for, and another writer might begin before it ends",
+                f"{held:.0f} s have passed of the {self._options.lease_seconds:g} s that it is claimed for, which could"
+                " not be renewed, and another writer might begin before it ends",
                 "Launch this partition again, with a larger claim_lease in the warehouse URL if it happens again",
             )
 
@@ -415,6 +439,9 @@ class DatabricksSession:
                     raise
             _pause(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
+            if self._holds is not None:
+                # it may have lost against the next holder of the claim, whose rows are newer than ours
+                self.still_holds(self._holds)
 
     @contextlib.contextmanager
     def _cursor(self, sql: str) -> Generator[Any, None, None]:
