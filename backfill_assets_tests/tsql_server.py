@@ -146,6 +146,8 @@ class Server:
         self.failing: dict[str, Fault | Callable[[], None]] = {}
         self.numbers = itertools.count(51)
         self.rights_to_see_state = True
+        # whether its `user options` let every statement begin a transaction
+        self.implicit_transactions = False
         # policies that filter the rows of a table, by its name in lower case without a schema
         self.policies: dict[str, str] = {}
         self.rights_to_see_policies = True
@@ -186,6 +188,7 @@ class Connection:
         self.timeout = 0
         self.lock_wait = 600.0
         self.name = ""
+        self.implicit, self.counts = server.implicit_transactions, True
         self.trancount, self.aborted, self.last_error = 0, False, 0
         self._inside, self._is_lost = False, False
         self._duck: Any = server.root.cursor()
@@ -231,6 +234,8 @@ class Connection:
                 raise driver_error(ABORTED)
             return Answer([(self.last_error,)])
         try:
+            # a batch that fails in the middle does not come to its own SET NOCOUNT OFF
+            self.counts = self.counts and not sql.startswith("SET NOCOUNT ON")
             for beginning, fault in self.server.failing.items():
                 if sql.startswith(beginning):
                     if not callable(fault):
@@ -278,7 +283,7 @@ class Connection:
     def _answered(self, sql: str) -> Answer:
         word = sql.split(None, 1)[0].upper()
         if sql == "BEGIN TRANSACTION":
-            self.trancount += 1
+            self.trancount += 2 if self.implicit else 1
             return Answer()
         if sql == "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION":
             self.end(commit=False)
@@ -288,7 +293,9 @@ class Connection:
         if sql == "COMMIT TRANSACTION":
             if not self.trancount:
                 raise Refused(NO_TRANSACTION)
-            self.end(commit=True)
+            self.trancount -= 1
+            if not self.trancount:
+                self.end(commit=True)
             return Answer()
         if word in _DDL and self.trancount and self.server.kind == "synapse":
             raise Refused(DDL_INSIDE, word)
@@ -328,6 +335,10 @@ class Connection:
             raise Refused(NOT_HERE, unquoted[:80])
 
     def _set(self, sql: str) -> Answer:
+        if "IMPLICIT_TRANSACTIONS OFF" in sql:
+            self.implicit = False
+        if "NOCOUNT OFF" in sql:
+            self.counts = True
         if found := re.search(r"LOCK_TIMEOUT (\d+)", sql):
             self.lock_wait = int(found[1]) / 1000
         if found := re.search(r"CONTEXT_INFO 0x([0-9a-f]*)", sql):
@@ -511,6 +522,7 @@ class Connection:
         self, table: str, milliseconds: str, mode: str, first: str | None, last: str | None
     ) -> Answer:
         """Do as sp_getapplock does for the table and each day: 0 or 1, or -1 where the time is up."""
+        self.counts = True
         if not self.trancount:
             return Answer([(-999, "")])
         until = time.monotonic() + int(milliseconds) / 1000
@@ -608,7 +620,7 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        return self._answer.count
+        return self._answer.count if self._connection.counts else -1
 
     def nextset(self) -> bool:
         return False

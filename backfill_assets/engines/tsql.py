@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 _TELL_AFTER_SECONDS = 5.0
 _OLD_STAGE_HOURS = 48
+# what sp_getapplock returns: 0 and 1 have the lock, -1 came too late, -2 was cancelled, -3 was a deadlock's victim
+_VICTIM = -3
 # transactions are said in T-SQL. Switching the driver's autocommit off instead makes a dedicated pool begin the next
 # transaction at each COMMIT, and the DDL after it fails; and a COMMIT of what the server has rolled back is an error
 # (3902) only where it is said
@@ -195,7 +197,9 @@ class TSqlSession(Transactions):
 
     def _commit(self) -> None:
         try:
-            self.execute("COMMIT")
+            # a limit that cuts a COMMIT leaves nobody knowing whether it was done
+            with self._statements_take(0):
+                self.execute("COMMIT")
         except Unreachable as error:
             raise unknown_outcome(error) from error
 
@@ -424,9 +428,23 @@ class TSqlSession(Transactions):
 
     def _lock(self, claim: Claim, seconds: float) -> tuple[int, str]:
         """Return the code of sp_getapplock, and the lock that it is about; the limit of statements does not count here."""
-        with self._statements_take(0):
-            found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
-        return int(found[0][0]), str(found[0][1])
+        try:
+            with self._statements_take(0):
+                found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
+        except BackfillError:
+            # the batch ended before its last words, and nobody would be told any more how many rows were touched
+            with contextlib.suppress(BackfillError):
+                self._send("SET NOCOUNT OFF")
+            raise
+        code, lock = int(found[0][0]), str(found[0][1])
+        if code < _VICTIM:
+            self._doomed = WriteFailed(
+                f"{claim.label} was left as it was",
+                f"its lock could not be asked for (sp_getapplock says {code})",
+                "Launch this partition again; if it fails so again, look whether the login may EXECUTE sp_getapplock",
+            )
+            raise self._doomed
+        return code, lock
 
     @contextlib.contextmanager
     def _statements_take(self, seconds: int) -> Generator[None, None, None]:

@@ -176,6 +176,11 @@ def test_a_system_library_that_is_missing_is_said_with_the_line_that_installs_it
 
 NUMBERED: dict[int, tuple[type[BackfillError], str, str]] = {
     1205: (SliceBusy, "40001", "Transaction (Process ID 52) was deadlocked on lock resources"),
+    1204: (SliceBusy, "42000", "The instance of the SQL Server Database Engine cannot obtain a LOCK resource at this time."),
+    41302: (SliceBusy, "42000", "The current transaction attempted to update a record that has been updated since."),
+    596: (Away, "42000", "Cannot continue the execution because the session is in the kill state."),
+    922: (Away, "42000", "Database 'shop' is being recovered. Waiting until recovery is finished."),
+    952: (Away, "42000", "Database 'shop' is in transition. Try the statement later."),
     1222: (SliceBusy, "HYT00", "Lock request time out period exceeded."),
     24556: (SliceBusy, "42000", "Snapshot isolation transaction aborted due to update conflict."),
     24706: (SliceBusy, "42000", "Snapshot isolation transaction aborted due to update conflict."),
@@ -635,6 +640,63 @@ def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
         session.fetch = noted  # type: ignore[method-assign]
         sqlserver.write(SALES, "2026-05-12", OLD, session=session)
     assert limits.count(0) == 1
+
+
+# what a server's own settings would change
+
+
+def test_a_server_on_which_every_statement_begins_a_transaction_keeps_what_was_committed(
+    sqlserver: TSqlWarehouse,
+) -> None:
+    """BEGIN would open two there and COMMIT end one: the audit row is read back, and all is gone with the connection."""
+    sqlserver.server.implicit_transactions = True
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    assert notes(sqlserver) == ["of 2", "of 2"]
+
+
+def test_no_limit_of_statements_cuts_a_commit(loaded: TSqlWarehouse) -> None:
+    limits: dict[str, int] = {}
+    with loaded.session(statement_timeout=20) as session:
+        send = session._send  # type: ignore[attr-defined]
+
+        def noted(sql: str) -> int:
+            limits[sql.split()[0]] = session._connection.timeout  # type: ignore[attr-defined]
+            return send(sql)
+
+        session._send = noted  # type: ignore[attr-defined]
+        loaded.write(SALES, "2026-05-12", NEW, session=session)
+    assert (limits["COMMIT"], limits["DELETE"]) == (0, 20)
+
+
+def test_rows_are_counted_again_after_a_claim_that_failed_in_the_middle_of_its_batch(
+    sqlserver: TSqlWarehouse,
+) -> None:
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    with sqlserver.session() as session:
+        sqlserver.server.failing["SET NOCOUNT ON"] = ("40001", 1205, "deadlock victim")
+        with pytest.raises(SliceBusy):
+            sqlserver.write(SALES, "2026-05-12", NEW, session=session)
+        sqlserver.server.failing.clear()
+        assert sqlserver.write(SALES, "2026-05-12", NEW, session=session).rows_before == 2
+
+
+@pytest.mark.parametrize(("code", "kind"), [(-1, SliceBusy), (-3, SliceBusy), (-999, WriteFailed)])
+def test_a_lock_that_is_not_given_leaves_the_slice_and_is_told_by_its_code(
+    sqlserver: TSqlWarehouse, code: int, kind: type[BackfillError]
+) -> None:
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    with sqlserver.session(lock_wait=0) as session:
+        fetch = session.fetch
+
+        def answered(sql: str) -> Any:
+            return [(code, "bf|1|table")] if "sp_getapplock" in sql else fetch(sql)
+
+        session.fetch = answered  # type: ignore[method-assign]
+        with pytest.raises(kind) as refused:
+            sqlserver.write(SALES, "2026-05-12", NEW, session=session)
+    assert type(refused.value) is kind
+    assert ("-999" in str(refused.value)) == (code == -999)
+    assert notes(sqlserver) == ["of 2", "of 2"]
 
 
 # rows that are hidden
