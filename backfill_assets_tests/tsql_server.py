@@ -78,6 +78,7 @@ _INDEX = re.compile(rf"IF NOT EXISTS \(SELECT 1 FROM sys\.indexes WHERE name = {
 _SCHEMA = re.compile(rf"DECLARE @make n?varchar\(\d+\) = N?'CREATE SCHEMA ' \+ QUOTENAME\({_TEXT}\); IF SCHEMA_ID\({_TEXT}\) IS NULL EXEC\(@make\)")  # fmt: skip
 _COLUMNS = re.compile(rf"SELECT c\.name, t\.name, .* FROM (?:\S+\.)?sys\.columns .*OBJECT_ID\({_TEXT}\) ORDER BY c\.column_id")  # fmt: skip
 _FILLED = re.compile(rf"SELECT name FROM sys\.columns WHERE object_id = OBJECT_ID\({_TEXT}\) AND \(is_computed")  # fmt: skip
+_NATURE = re.compile(rf"SELECT o\.type, p\.name FROM (?:\S+\.)?sys\.objects .*sys\.security_predicates .*OBJECT_ID\({_TEXT}\)$", re.DOTALL)  # fmt: skip
 _OLD_STAGES = re.compile(r"SELECT name FROM sys\.tables .*'backfill\[_\]stage\[_\]%'")
 _APPLOCK = re.compile(
     rf"SET NOCOUNT ON; .*OBJECT_ID\({_TEXT}\).*DATEADD\(millisecond, (\d+), .*@LockMode = '(Exclusive|Shared)'"
@@ -145,6 +146,11 @@ class Server:
         self.failing: dict[str, Fault | Callable[[], None]] = {}
         self.numbers = itertools.count(51)
         self.rights_to_see_state = True
+        # whether its `user options` let every statement begin a transaction
+        self.implicit_transactions = False
+        # policies that filter the rows of a table, by its name in lower case without a schema
+        self.policies: dict[str, str] = {}
+        self.rights_to_see_policies = True
         # the number of the statement that a connection is lost at, and whether the server has done it by then
         self.lost_at: tuple[int, bool] | None = None
         self.reads_committed_snapshot = True
@@ -182,6 +188,7 @@ class Connection:
         self.timeout = 0
         self.lock_wait = 600.0
         self.name = ""
+        self.implicit, self.counts = server.implicit_transactions, True
         self.trancount, self.aborted, self.last_error = 0, False, 0
         self._inside, self._is_lost = False, False
         self._duck: Any = server.root.cursor()
@@ -227,6 +234,8 @@ class Connection:
                 raise driver_error(ABORTED)
             return Answer([(self.last_error,)])
         try:
+            # a batch that fails in the middle does not come to its own SET NOCOUNT OFF
+            self.counts = self.counts and not sql.startswith("SET NOCOUNT ON")
             for beginning, fault in self.server.failing.items():
                 if sql.startswith(beginning):
                     if not callable(fault):
@@ -274,7 +283,7 @@ class Connection:
     def _answered(self, sql: str) -> Answer:
         word = sql.split(None, 1)[0].upper()
         if sql == "BEGIN TRANSACTION":
-            self.trancount += 1
+            self.trancount += 2 if self.implicit else 1
             return Answer()
         if sql == "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION":
             self.end(commit=False)
@@ -284,7 +293,9 @@ class Connection:
         if sql == "COMMIT TRANSACTION":
             if not self.trancount:
                 raise Refused(NO_TRANSACTION)
-            self.end(commit=True)
+            self.trancount -= 1
+            if not self.trancount:
+                self.end(commit=True)
             return Answer()
         if word in _DDL and self.trancount and self.server.kind == "synapse":
             raise Refused(DDL_INSIDE, word)
@@ -324,6 +335,10 @@ class Connection:
             raise Refused(NOT_HERE, unquoted[:80])
 
     def _set(self, sql: str) -> Answer:
+        if "IMPLICIT_TRANSACTIONS OFF" in sql:
+            self.implicit = False
+        if "NOCOUNT OFF" in sql:
+            self.counts = True
         if found := re.search(r"LOCK_TIMEOUT (\d+)", sql):
             self.lock_wait = int(found[1]) / 1000
         if found := re.search(r"CONTEXT_INFO 0x([0-9a-f]*)", sql):
@@ -488,6 +503,18 @@ class Connection:
         )
         return Answer(rows.fetchall())
 
+    def _nature(self, name: str) -> Answer:
+        """Tell what a name means; policies are shown to nobody who may not see them, and that is no error."""
+        table = next(iter(parsed(f"SELECT 1 AS one FROM {_said(name)}").find_all(exp.Table)))
+        found = [
+            str(kind)
+            for schema, there, kind in self._objects().rows
+            if (schema.lower(), there.lower()) == ((table.db or "dbo").lower(), table.name.lower())
+        ]
+        policy = self.server.policies.get(table.name.lower())
+        shown = policy if self.server.rights_to_see_policies else None
+        return Answer([(kind, shown) for kind in found])
+
     def _old_stages(self) -> Answer:
         return Answer([])
 
@@ -495,6 +522,7 @@ class Connection:
         self, table: str, milliseconds: str, mode: str, first: str | None, last: str | None
     ) -> Answer:
         """Do as sp_getapplock does for the table and each day: 0 or 1, or -1 where the time is up."""
+        self.counts = True
         if not self.trancount:
             return Answer([(-999, "")])
         until = time.monotonic() + int(milliseconds) / 1000
@@ -532,6 +560,8 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[..., Answer]], ...] = (
     (_ABOUT_ROWS, Connection._if_no_rows),
     (_COLUMNS, Connection._columns),
     (_FILLED, Connection._filled),
+    (_NATURE, Connection._nature),
+    (re.compile(r"SELECT count\(\*\) FROM sys\.fn_my_permissions\(NULL, 'DATABASE'\) WHERE"), lambda at: Answer([(int(at.server.rights_to_see_policies),)])),
     (_OLD_STAGES, Connection._old_stages),
     (re.compile(r"SELECT SCHEMA_NAME\(schema_id\), name, type FROM sys\.objects WHERE type IN"), Connection._objects),
     (re.compile(r"SELECT name FROM sys\.schemas WHERE schema_id BETWEEN"), Connection._schemas),
@@ -590,7 +620,7 @@ class Cursor:
 
     @property
     def rowcount(self) -> int:
-        return self._answer.count
+        return self._answer.count if self._connection.counts else -1
 
     def nextset(self) -> bool:
         return False

@@ -17,6 +17,7 @@ from backfill_assets.checks.facts import (
     together_or_alone,
 )
 from backfill_assets.checks.hours import missing_hours
+from backfill_assets.checks.own_rules import asked_together
 from backfill_assets.checks.samples import Samples
 from backfill_assets.checks.schema import schema_problems
 from backfill_assets.checks.verdict import Verdict
@@ -32,7 +33,6 @@ from backfill_assets.writing.expecting import (
     Finding,
     Number,
     allowance,
-    broken_by,
     broken_rows,
     compared,
 )
@@ -204,13 +204,10 @@ class Look:
             return lambda _: [_broken(rule, 0)]
 
         def ask(places: Sequence[int]) -> list[int]:
-            if not self.session.spelling.nested_ctes:
-                return [broken_rows(self.session, rule, self._queries[place]) for place in places]
-            asked = " UNION ALL ".join(
-                f"SELECT {place} AS place, count(*) AS rows_broken"
-                f" FROM ({broken_by(rule, self._queries[place])}) AS broken"
-                for place in places
-            )
+            rows = {place: self._queries[place] for place in places}
+            asked = asked_together(self.session.spelling, rule, rows)
+            if asked is None:
+                return [broken_rows(self.session, rule, query) for query in rows.values()]
             found = dict(self.session.fetch(asked))
             return [int(found[place]) for place in places]
 

@@ -49,7 +49,15 @@ SPELLING = Spelling(
     forbidden='!"$()*,./;?@[\\]^`{}~',
     epoch_seconds="UNIX_MICROS(CAST({column} AS TIMESTAMP)) / 1000000",
     day_of_instant="DATE({column}, {zone})",
-    who_am_i="SELECT SESSION_USER()",
+    # as GRANT names it; keys and workloads are service accounts
+    who_am_i="SELECT CONCAT(CASE WHEN SESSION_USER() LIKE '%gserviceaccount.com' THEN 'serviceAccount:' ELSE 'user:' END,"
+    " SESSION_USER())",
+    grants={
+        "rows": "GRANT `roles/bigquery.dataEditor` ON TABLE {table} TO {role}",
+        "read": "GRANT `roles/bigquery.dataViewer` ON TABLE {table} TO {role}",
+        "make": "GRANT `roles/bigquery.dataEditor` ON SCHEMA {database}.{schema} TO {role}",
+    },
+    grants_to_text=True,
     count_rows_apart="count(DISTINCT TO_JSON_STRING([{columns}]))",
     # minus nothing is nothing, as it is for GROUP BY; texts stand in quotation marks there
     key_parts={"": r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')"},
@@ -99,7 +107,12 @@ class BigQueryEngine(Limited):
             None if billed is None else int(billed),
             options["reservation"],
         )
-        self.spelling = replace(SPELLING, default_schema=self.dataset)
+        stages = "GRANT `roles/bigquery.dataEditor` ON SCHEMA `{}`.`{}` TO {{role}}"
+        self.spelling = replace(
+            SPELLING,
+            default_schema=self.dataset,
+            grants={**SPELLING.grants, "stage": stages.format(self.project, self.stage_dataset)},
+        )
 
     def _refuse_what_is_no_place(self, options: dict[str, str]) -> None:
         why = None

@@ -25,6 +25,7 @@ from backfill_assets.engines.bigquery_jobs import (
 from backfill_assets.engines.bigquery_types import loadable, schema_of, spelled
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.protocol import Claim, Report
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.transactions import Transactions
 from backfill_assets.errors import (
@@ -143,10 +144,12 @@ class BigQuerySession(Transactions):
                         raise
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._guarded():
             return [tuple(row.values()) for row in self._run(sql).result(timeout=REQUEST_SECONDS)]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
+        self._refuse_write(sql)
         with self._guarded():
             rows = self._run(sql).result(timeout=REQUEST_SECONDS)
             return rows.to_arrow(create_bqstorage_client=False)
@@ -393,11 +396,13 @@ class BigQuerySession(Transactions):
             return self._open_jobs.commit(session)
         return self._open_jobs.query(sql, session=session)
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(self.spelling.dialect, sql)
+
     def _refuse_reader(self) -> None:
         if self._read_only:
-            raise MissingRight(
-                "nothing was changed", "the session was opened to read", "Open it to write"
-            )
+            raise opened_to_read()
 
     @contextlib.contextmanager
     def _guarded(self) -> Generator[None, None, None]:

@@ -5,7 +5,7 @@ day and until when. One UPDATE takes all rows of a claim that are free or expire
 that change the same row, and refuses the other. Who gets only some of them gives them back and tries again, so that
 nobody holds one while he waits for another. `claim_rows.py` says which rows stand for what.
 
-A holder gives its rows back. One that dies leaves them until the lease is over, and others are told who and until when.
+A holder renews its lease while it lives, and gives its rows back. One that dies leaves them until the lease is over, and others are told who and until when.
 """
 
 from __future__ import annotations
@@ -35,6 +35,14 @@ def taking(spelling: Spelling, claims: str, claim: Claim, token: str, lease: flo
         f" slice = {text(spelling, claim.label)}, held_until = current_timestamp() + INTERVAL {round(lease)} SECONDS"
         f" WHERE bucket IN ({listed_buckets(claim)})"
         f" AND (held_until IS NULL OR held_until < current_timestamp() OR token = {mine})"
+    )
+
+
+def renewing(spelling: Spelling, claims: str, token: str, lease: float) -> str:
+    """Return the statement that makes what this holder has its own for another lease; nothing of what others have taken."""
+    return (
+        f"UPDATE {claims} SET held_until = current_timestamp() + INTERVAL {round(lease)} SECONDS"
+        f" WHERE token = {text(spelling, token)}"
     )
 
 

@@ -24,9 +24,11 @@ from backfill_assets.engines import databricks_claims as claims
 from backfill_assets.engines.claim_rows import BUCKETS, buckets_of, claims_table, resolved
 from backfill_assets.engines.databricks_cost import estimated
 from backfill_assets.engines.databricks_errors import already_there, families, told, unreachable
+from backfill_assets.engines.databricks_lease import Renewal, kept
 from backfill_assets.engines.databricks_types import selects, writable
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.protocol import Claim, Report
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.sql import quoted
 from backfill_assets.errors import (
     BackfillError,
@@ -56,7 +58,6 @@ _REQUEST_SECONDS = 120
 _ATTEMPTS = 60
 # one statement may have 16 MiB of text; some of the characters have several bytes
 _ROWS_AT_ONCE, _LETTERS_AT_ONCE = 10_000, 2_000_000
-_READS = ("SELECT", "WITH", "SHOW", "DESCRIBE")
 _COUNTED = ("INSERT", "DELETE", "UPDATE", "MERGE")
 # what an account's defaults would otherwise change: casts that fail, days in UTC, reads of what is there now
 _SETTINGS = {"ANSI_MODE": "true", "TIMEZONE": "UTC", "USE_CACHED_RESULT": "false"}
@@ -75,6 +76,7 @@ class DatabricksSession:
         self._claims: dict[str, str] = {}
         self._stages: dict[str, str] = {}
         self._held_since = 0.0
+        self._holds: Claim | None = None
         self._swept = False
 
     def open(self) -> None:
@@ -149,11 +151,7 @@ class DatabricksSession:
         return self._options.lease_seconds
 
     def execute(self, sql: str) -> int:
-        word = sql.split(None, 1)[0].upper()
-        if self._read_only and word not in _READS:
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         # a statement that lost against another writer has done nothing, so it can be said again
         return self._patiently(lambda: self._counted(sql))
 
@@ -176,13 +174,19 @@ class DatabricksSession:
                 if not already_there(error):
                     raise
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(self.spelling.dialect, sql)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._cursor(sql) as cursor:
             return [tuple(row) for row in cursor.fetchall()]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
         import pyarrow as pa
 
+        self._refuse_write(sql)
         with self._cursor(sql) as cursor:
             table: Any = cursor.fetchall_arrow()
         fields = [
@@ -298,17 +302,35 @@ class DatabricksSession:
     @contextlib.contextmanager
     def hold(self, claim: Claim, *, wait: bool = True) -> Generator[None, None, None]:
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
         self.prepare(claim)
         self._take(claim, self._options.wait_seconds if wait else 0.0)
+        self._holds = claim
         try:
-            yield
+            with kept(self._options.lease_seconds, lambda: self._renewing(claim)):
+                yield
         finally:
+            self._holds = None
             self._give_back(claim)
+
+    @contextlib.contextmanager
+    def _renewing(self, claim: Claim) -> Generator[Renewal, None, None]:
+        """Open a session beside this one, which waits for its statement, and yield what renews the claim."""
+        lease, wanted = self._options.lease_seconds, len(buckets_of(claim))
+        statement = claims.renewing(
+            self.spelling, self._claims[self._resolved(claim)], self._token, lease
+        )
+
+        with self._engine.session(who=f"{self._who} (lease)") as beside:
+
+            def renewed() -> bool:
+                since = time.monotonic()
+                is_ours = beside.execute(statement) == wanted
+                if is_ours:
+                    self._held_since = since
+                return is_ours
+
+            yield renewed
 
     def _take(self, claim: Claim, patience: float) -> None:
         began, pause, reported = time.monotonic(), _FIRST_PAUSE, False
@@ -376,8 +398,8 @@ class DatabricksSession:
         if held > self._options.lease_seconds / 2:
             raise SliceBusy(
                 f"{claim.label} was left as it was",
-                f"what comes before its replacement took {held:.0f} s of the {self._options.lease_seconds:g} s that it"
-                " is claimed for, and another writer might begin before it ends",
+                f"{held:.0f} s have passed of the {self._options.lease_seconds:g} s that it is claimed for, which could"
+                " not be renewed, and another writer might begin before it ends",
                 "Launch this partition again, with a larger claim_lease in the warehouse URL if it happens again",
             )
 
@@ -417,6 +439,9 @@ class DatabricksSession:
                     raise
             _pause(pause * random.uniform(0.5, 1.0))
             pause = min(pause * 2, _LONGEST_PAUSE)
+            if self._holds is not None:
+                # it may have lost against the next holder of the claim, whose rows are newer than ours
+                self.still_holds(self._holds)
 
     @contextlib.contextmanager
     def _cursor(self, sql: str) -> Generator[Any, None, None]:

@@ -22,6 +22,7 @@ from backfill_assets.engines.duckdb_file import OpenFile
 from backfill_assets.engines.filequeue import FileQueue
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
+from backfill_assets.engines.reading import opened_to_read
 from backfill_assets.engines.sql import quoted
 from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.errors import (
@@ -30,7 +31,6 @@ from backfill_assets.errors import (
     MissingTable,
     Unreachable,
     WarehouseBusy,
-    WriteFailed,
     shown_cause,
     without_secrets,
 )
@@ -251,11 +251,7 @@ class DuckDBSession(Transactions):
     def claim(self, claim: Claim) -> None:
         """Nothing is left to claim: the turn at the file, held since `open`, keeps every other writer out."""
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
 
     def clock(self) -> datetime:
         return datetime.now(timezone.utc)

@@ -10,13 +10,13 @@ from typing import Any
 
 from backfill_assets.engines.protocol import Claim, Spelling
 from backfill_assets.engines.sql import text
+from backfill_assets.engines.wording import BENEATH, NAME_IT
 
 _APPLICATION = "backfill_assets "
-_NAME_IT = "Name the table beneath it"
 # pg_class.relkind -> why a claim on it would not hold, and what to do
 KINDS_BEYOND_A_CLAIM = {
-    "v": ("it is a view, and writers of the table beneath it would not know of this one", _NAME_IT),
-    "m": ("it is a materialized view, which only REFRESH writes", _NAME_IT),
+    "v": (f"it is a view, and {BENEATH}", NAME_IT),
+    "m": ("it is a materialized view, which only REFRESH writes", NAME_IT),
     "f": (
         "it is a foreign table or has a foreign partition, and another server commits apart from this one",
         "Load the table through the other server's own URL",

@@ -72,7 +72,8 @@ class Spelling:
     `limits`, the query for a session's lock wait and
     statement limit as the server shows them; `slow`, a query that takes many seconds; `grants`, the statements that
     grant what a role lacks, with fields `{right}`, `{table}`, `{schema}`, `{database}` and `{role}`: `rows` (SELECT,
-    DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas).
+    DELETE, INSERT on a table), `stage` (to make stages), `make` (to make tables in a schema), `schema` (to make schemas), and
+    `read` where SELECT alone is another statement; `grants_to_text`: whether `{role}` is a text there and no name.
     `claims_are_rows`: whether a claim is a row of a table that is made for it and stays.
     `asks_for_partitions`: whether a table may refuse what names none of its partition columns.
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back; where not, none is made
@@ -107,6 +108,7 @@ class Spelling:
     limits: str | None = None
     slow: str | None = None
     grants: Mapping[str, str] = field(default_factory=dict[str, str])
+    grants_to_text: bool = False
     claims_are_rows: bool = False
     ddl_rolls_back: bool = False
     drop_table: str = "DROP TABLE IF EXISTS {name}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import tempfile
 import time
 import uuid
@@ -23,6 +24,7 @@ from backfill_assets.engines.claim_rows import buckets_of, claims_table, resolve
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.snowflake_claims import claiming, holders, making, note
 from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import is_lock, lost_race, told, unreachable
@@ -40,6 +42,7 @@ from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
+    DeclarationError,
     MissingRight,
     MissingTable,
     SchemaMismatch,
@@ -91,12 +94,15 @@ SPELLING = Spelling(
     scale_0_is_whole=True,
 )
 _STAGE = "backfill_stage_"
+_PART = re.compile(r'"(?:[^"]|"")*"')
 _TELL_AFTER_SECONDS = 5.0
 _ASK_AGAIN_SECONDS = 0.05
+_SHARE_OF_A_WAIT = 0.8
+# what a claim may take beyond its wait for others, whatever the limit of statements
+_CLAIM_SECONDS = 60
 _ORPHANS_AFTER = timedelta(days=1)
 _LONGEST_TAG = 2000
 _ROWS_AT_ONCE = 5_000
-_READS = ("SELECT", "WITH", "SHOW", "DESCRIBE", "BEGIN", "COMMIT", "ROLLBACK", "USE")
 # what an account's, a user's or a warehouse's own defaults would otherwise change
 _SETTINGS: dict[str, Any] = {
     "TIMEZONE": "UTC",
@@ -197,12 +203,13 @@ class SnowflakeSession(Transactions):
         self._home = (str(self._connection.database or ""), str(self._connection.schema or ""))
 
     def _limits(self) -> dict[str, Any]:
-        limits: dict[str, Any] = {
-            "QUERY_TAG": self._tag(),
-            "LOCK_TIMEOUT": max(1, round(self._options.wait_seconds)),
-        }
-        if self._options.statement_limit:
-            limits["STATEMENT_TIMEOUT_IN_SECONDS"] = max(1, round(self._options.statement_limit))
+        wait, limit = self._options.wait_seconds, self._options.statement_limit
+        if limit:
+            # the limit counts while a statement waits: it would be told as stopped, and not that somebody is in the way
+            wait = min(wait, limit * _SHARE_OF_A_WAIT)
+        limits: dict[str, Any] = {"QUERY_TAG": self._tag(), "LOCK_TIMEOUT": max(1, int(wait))}
+        if limit:
+            limits["STATEMENT_TIMEOUT_IN_SECONDS"] = max(1, round(limit))
         return limits
 
     def close(self) -> None:
@@ -220,10 +227,7 @@ class SnowflakeSession(Transactions):
         return told_name(SPELLING, self._home[0])
 
     def execute(self, sql: str) -> int:
-        if self._read_only and sql.split(None, 1)[0].upper() not in _READS:
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             counted = sql.lstrip()[:6].upper() in ("INSERT", "DELETE", "UPDATE", "MERGE ")
@@ -258,11 +262,17 @@ class SnowflakeSession(Transactions):
                     raise
             time.sleep(_ASK_AGAIN_SECONDS)
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(SPELLING.dialect, sql, transactions=True)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._guarded():
             return [tuple(row) for row in self._run(sql).fetchall()]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             described = cursor.description
@@ -422,6 +432,7 @@ class SnowflakeSession(Transactions):
         self._claim = claim
         table = self._resolved(claim)
         if table not in self._claims:
+            self._tell_twins(claim, table)
             claims = claims_table(SPELLING, self._options.stage_schema, table)
             if self.columns_of(claims) is None:
                 statement = making(SPELLING, claims, table)
@@ -435,13 +446,35 @@ class SnowflakeSession(Transactions):
                     ) from error
             self._claims[table] = claims
 
+    def _tell_twins(self, claim: Claim, table: str) -> None:
+        """Look for tables whose names differ from the declared one in case only; where that one is not there, refuse."""
+        database, schema, name = (part[1:-1].replace('""', '"') for part in _PART.findall(table))
+        home = "" if database == self._home[0] else f"{_exactly(database)}."
+        found = [
+            (str(there), str(named))
+            for there, named in self.fetch(
+                f"SELECT table_schema, table_name FROM {home}information_schema.tables"
+                f" WHERE upper(table_schema) = {text(SPELLING, schema.upper())}"
+                f" AND upper(table_name) = {text(SPELLING, name.upper())}"
+            )
+        ]
+        others = [pair for pair in found if pair != (schema, name)]
+        if not others:
+            return
+        other = ".".join(map(_exactly, others[0]))
+        means = ".".join(map(_exactly, (schema, name)))
+        if (schema, name) in found:
+            self._report(f"{claim.label} is written to {means}, and there is a table {other} too.")
+            return
+        raise DeclarationError(
+            f"{claim.label} was left as it was",
+            f"there is a table {other}, and the declared name means {means}, which a load would make beside it",
+            f"Rename it: ALTER TABLE {other} RENAME TO {means}",
+        )
+
     def claim(self, claim: Claim) -> None:
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
         if claim != self._claim:
             # its table may have to be made, which would commit; nothing was done in the transaction yet
             self.execute("ROLLBACK")
@@ -526,6 +559,10 @@ class SnowflakeSession(Transactions):
         parameters: dict[str, Any] = {"QUERY_TAG": self._tag()}
         if self._patience is not None:
             parameters["LOCK_TIMEOUT"] = max(1, round(self._patience))
+            # the limit is for work, and would cut the wait for another writer short
+            if self._options.statement_limit:
+                limit = max(self._options.statement_limit, self._patience + _CLAIM_SECONDS)
+                parameters["STATEMENT_TIMEOUT_IN_SECONDS"] = round(limit)
         cursor = self._open_connection.cursor()
         cursor.execute(sql, _statement_params=parameters)
         return cursor

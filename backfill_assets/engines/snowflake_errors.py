@@ -70,6 +70,11 @@ _UNREAD: Rule = (
     f"the account cannot read a statement{AS_IT_WAS}",
     'Quote names that are words of SQL (such as "order"), and correct the rest',
 )
+_FAULT: Rule = (
+    Away,
+    f"the service had a fault of its own{AS_IT_WAS}",
+    "Launch this again; where it fails so each time, give the incident in its words to Snowflake's support",
+)
 _ELSE: Rule = (
     WriteFailed,
     f"the account refused a statement{AS_IT_WAS}",
@@ -88,6 +93,7 @@ _BY_NUMBER: dict[int, Rule] = {
         f"a statement took longer than it may{AS_IT_WAS}",
         "Raise statement_timeout in the warehouse URL, or the warehouse's own STATEMENT_TIMEOUT_IN_SECONDS",
     )),
+    603: _FAULT,
     606: _NO_COMPUTE,
     609: _NO_COMPUTE,
     90073: _QUOTA,
@@ -128,6 +134,7 @@ _BY_NUMBER: dict[int, Rule] = {
 }  # fmt: skip
 # the beginning of a six-digit number: logging in, files, the connector's own network
 _BY_RANGE = {
+    "300": _FAULT,
     "390": _REFUSED,
     "3943": _REFUSED,
     "3945": _REFUSED,
@@ -142,6 +149,7 @@ _BY_STATE = {
     "42501": _RIGHT,
     "42S02": _ABSENT,
     "57P03": _NO_COMPUTE,
+    "XX": _FAULT,
 }
 # what is said without a number of its own
 _BY_WORDS = (
@@ -152,6 +160,7 @@ _BY_WORDS = (
     ("token has expired", _REFUSED),
     ("failed to authenticate", _REFUSED),
     (": http 5", _GONE),
+    ("processing aborted due to error 300", _FAULT),
 )
 # what another session may have made first, and what an emulator says of two that make it at once
 _TWINS = (2002,)

@@ -30,6 +30,8 @@ class SqlServerEngine(TSqlEngine):
         settings=(
             # any error undoes the whole transaction, not its statement alone
             "SET XACT_ABORT ON; SET NOCOUNT OFF; SET DATEFORMAT ymd;"
+            # a server's `user options` may turn it on: BEGIN would then open two, and COMMIT end one
+            " SET IMPLICIT_TRANSACTIONS OFF;"
             # a text that is too long is an error, and not cut off
             " SET ANSI_WARNINGS ON; SET ARITHABORT ON;"
             # statements after the claim have to see what its last holder committed

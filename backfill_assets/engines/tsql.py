@@ -15,9 +15,11 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from backfill_assets.engines import tsql_claims as claims
+from backfill_assets.engines import tsql_policies as policies
 from backfill_assets.engines.drivers import driver
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
+from backfill_assets.engines.reading import opened_to_read, refuse_write
 from backfill_assets.engines.sql import create_schema, quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
 from backfill_assets.engines.tsql_errors import is_twin, told, unreachable
@@ -33,6 +35,8 @@ from backfill_assets.engines.tsql_with import apart, hoisted
 from backfill_assets.engines.wording import unknown_outcome
 from backfill_assets.errors import (
     BackfillError,
+    DeclarationError,
+    HiddenRows,
     LimitReached,
     MissingRight,
     MissingTable,
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
 
 _TELL_AFTER_SECONDS = 5.0
 _OLD_STAGE_HOURS = 48
+# what sp_getapplock returns: 0 and 1 have the lock, -1 came too late, -2 was cancelled, -3 was a deadlock's victim
+_VICTIM = -3
 # transactions are said in T-SQL. Switching the driver's autocommit off instead makes a dedicated pool begin the next
 # transaction at each COMMIT, and the DDL after it fails; and a COMMIT of what the server has rolled back is an error
 # (3902) only where it is said
@@ -57,7 +63,6 @@ _SAID = {
     # XACT_ABORT has undone most of what fails before this is said
     "ROLLBACK": "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION",
 }
-_READS = ("SELECT", "WITH", *_SAID)
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,9 @@ class TSqlSession(Transactions):
         self._stages: set[str] = set()
         self._has_swept = False
         self._claim_tables: set[str] = set()
+        self._looked_at: set[str] = set()
+        self._sees_policies: bool | None = None
+        self._has_told = False
 
     def open(self) -> None:
         """Connect, and undo defaults that would change what statements mean."""
@@ -175,10 +183,7 @@ class TSqlSession(Transactions):
         return self._engine.target.database
 
     def execute(self, sql: str) -> int:
-        if self._read_only and not sql.lstrip().upper().startswith(_READS):
-            raise MissingRight(
-                "nothing was written", "the session was opened to read", "Open it to write"
-            )
+        self._refuse_write(sql)
         return self._send(_SAID.get(sql, sql))
 
     def _send(self, sql: str) -> int:
@@ -192,7 +197,9 @@ class TSqlSession(Transactions):
 
     def _commit(self) -> None:
         try:
-            self.execute("COMMIT")
+            # a limit that cuts a COMMIT leaves nobody knowing whether it was done
+            with self._statements_take(0):
+                self.execute("COMMIT")
         except Unreachable as error:
             raise unknown_outcome(error) from error
 
@@ -204,7 +211,12 @@ class TSqlSession(Transactions):
                 if not is_twin(error):
                     raise
 
+    def _refuse_write(self, sql: str) -> None:
+        if self._read_only:
+            refuse_write(self.spelling.dialect, sql, transactions=True)
+
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             rows = [tuple(row) for row in cursor.fetchall()]
@@ -212,6 +224,7 @@ class TSqlSession(Transactions):
         return [tuple(_utc(value) for value in row) for row in rows]
 
     def fetch_arrow(self, sql: str) -> pa.Table:
+        self._refuse_write(sql)
         with self._guarded():
             cursor = self._run(sql)
             data = cursor.arrow()
@@ -234,10 +247,7 @@ class TSqlSession(Transactions):
 
     def _columns_of_table(self, relation: str) -> dict[str, str] | None:
         """Ask the catalog, which alone tells datetime from datetime2 and how long a text may be."""
-        from sqlglot import exp
-
-        catalog = exp.to_table(relation, dialect="tsql").args.get("catalog")
-        prefix = f"{catalog.sql(dialect='tsql')}." if catalog is not None else ""
+        prefix = policies.catalog_of(relation)
         found = self.fetch(
             f"SELECT c.name, t.name, c.max_length, c.precision, c.scale FROM {prefix}sys.columns AS c"
             f" JOIN {prefix}sys.types AS t ON t.user_type_id = c.user_type_id"
@@ -319,7 +329,8 @@ class TSqlSession(Transactions):
         )
 
     def prepare(self, claim: Claim) -> None:
-        """Make the row that will be claimed: not every engine makes a table inside a transaction."""
+        """Make the row that will be claimed, and refuse what cannot be: both are no matter of a transaction's."""
+        self._refuse_hidden(claim)
         relation = claims.claim_table(self.spelling, claim, self.database)
         if self._traits.locks or relation in self._claim_tables:
             return
@@ -338,14 +349,58 @@ class TSqlSession(Transactions):
                 ) from error
         self._claim_tables.add(relation)
 
+    def _refuse_hidden(self, claim: Claim) -> None:
+        """Raise where the claim is on no table, or on one of which a policy may hide rows."""
+        self._looked_at.add(claim.relation)
+        try:
+            found = self.fetch(policies.nature(self.spelling, claim.relation))
+        except (MissingRight, MissingTable, WriteFailed) as error:
+            self._tell_of_policies(claim, error.why)
+            return
+        for kind, policy in found:
+            if (beyond := policies.KINDS_BEYOND_A_CLAIM.get(str(kind).strip())) is not None:
+                raise DeclarationError(
+                    f"{claim.label} cannot be written, and everything is as it was", *beyond
+                )
+            if policy is not None and not self._engine.target.sees_all_rows:
+                raise HiddenRows(
+                    f"{claim.label} was left as it was",
+                    f"the security policy {policy} may hide rows of it from this login, and what is hidden would survive"
+                    " the DELETE and come twice",
+                    "Let the policy's function pass this login and write sees_all_rows=yes into the warehouse URL, or"
+                    " turn the policy off (ALTER SECURITY POLICY ... WITH (STATE = OFF)) while it writes",
+                )
+        if found and not self._would_see(claim):
+            self._tell_of_policies(claim, "it may not see the policies of the database")
+
+    def _would_see(self, claim: Claim) -> bool:
+        """Tell whether a policy would have been shown; the rights in another database cannot be asked from here."""
+        if policies.catalog_of(claim.relation):
+            return False
+        if self._sees_policies is None:
+            self._sees_policies = False
+            with contextlib.suppress(MissingRight, MissingTable, WriteFailed):
+                self._sees_policies = self.fetch(policies.seeing())[0][0] > 0
+        return bool(self._sees_policies)
+
+    def _tell_of_policies(self, claim: Claim, why: str) -> None:
+        if not self._engine.target.sees_all_rows and not self._read_only and not self._has_told:
+            self._has_told = True
+            self._report(
+                f"Whether a security policy hides rows of {claim.label} from this login is not known ({why}); those that"
+                " are hidden would come twice. GRANT VIEW DEFINITION to it, or write sees_all_rows=yes into the"
+                " warehouse URL."
+            )
+
     def claim(self, claim: Claim) -> None:
         """Take the locks, or the row; it comes first in a transaction, so starting that again loses nothing."""
         if self._read_only:
-            raise WriteFailed(
-                f"{claim.label} cannot be written",
-                "the session was opened to read",
-                "Open it to write",
-            )
+            raise opened_to_read(f"{claim.label} cannot be written")
+        if claim.relation not in self._looked_at:
+            # nothing was done in the transaction yet
+            self.execute("ROLLBACK")
+            self.prepare(claim)
+            self._begin()
         held = self._locked(claim) if self._traits.locks else self._rowed(claim)
         if held is not None:
             how = (
@@ -373,9 +428,23 @@ class TSqlSession(Transactions):
 
     def _lock(self, claim: Claim, seconds: float) -> tuple[int, str]:
         """Return the code of sp_getapplock, and the lock that it is about; the limit of statements does not count here."""
-        with self._statements_take(0):
-            found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
-        return int(found[0][0]), str(found[0][1])
+        try:
+            with self._statements_take(0):
+                found = self.fetch(claims.locking(self.spelling, claim, round(seconds * 1000)))
+        except BackfillError:
+            # the batch ended before its last words, and nobody would be told any more how many rows were touched
+            with contextlib.suppress(BackfillError):
+                self._send("SET NOCOUNT OFF")
+            raise
+        code, lock = int(found[0][0]), str(found[0][1])
+        if code < _VICTIM:
+            self._doomed = WriteFailed(
+                f"{claim.label} was left as it was",
+                f"its lock could not be asked for (sp_getapplock says {code})",
+                "Launch this partition again; if it fails so again, look whether the login may EXECUTE sp_getapplock",
+            )
+            raise self._doomed
+        return code, lock
 
     @contextlib.contextmanager
     def _statements_take(self, seconds: int) -> Generator[None, None, None]:
@@ -397,11 +466,6 @@ class TSqlSession(Transactions):
 
     def _rowed(self, claim: Claim) -> str | None:
         relation = claims.claim_table(self.spelling, claim, self.database)
-        if relation not in self._claim_tables:
-            # nothing was done in the transaction yet
-            self.execute("ROLLBACK")
-            self.prepare(claim)
-            self._begin()
         began = time.monotonic()
         try:
             with self._statements_take(max(1, round(self._engine.target.wait_seconds))):

@@ -10,6 +10,7 @@ import hashlib
 
 from backfill_assets.engines.protocol import Claim, Spelling
 from backfill_assets.engines.sql import create_table, quoted, text
+from backfill_assets.engines.tsql_policies import catalog_of
 
 STAGES = "backfill"
 
@@ -20,7 +21,7 @@ def locking(spelling: Spelling, claim: Claim, milliseconds: int) -> str:
     The day is counted inside the batch, in order, so that no two writers wait for each other. Locks belong to the
     database in which the table is, so that writers who connect to different ones meet.
     """
-    lock = f"EXEC @got = {_catalog(claim)}sys.sp_getapplock @Resource = @lock"
+    lock = f"EXEC @got = {catalog_of(claim.relation)}sys.sp_getapplock @Resource = @lock"
     owner = "@LockOwner = 'Transaction', @LockTimeout = @left"
     shared = "Exclusive" if claim.days is None else "Shared"
     left = "SET @left = CASE WHEN SYSUTCDATETIME() < @until THEN DATEDIFF(millisecond, SYSUTCDATETIME(), @until) ELSE 0 END;"
@@ -76,13 +77,6 @@ def making_claim(spelling: Spelling, claim: Claim, relation: str) -> list[str]:
 def taking(spelling: Spelling, claim: Claim, relation: str) -> str:
     """Return the statement that makes this transaction the only writer: no other can update the row beside it."""
     return f"UPDATE {relation} SET holder = {text(spelling, claim.holder)}"
-
-
-def _catalog(claim: Claim) -> str:
-    from sqlglot import exp
-
-    catalog = exp.to_table(claim.relation, dialect="tsql").args.get("catalog")
-    return f"{catalog.sql(dialect='tsql')}." if catalog is not None else ""
 
 
 def _prefix(spelling: Spelling, claim: Claim) -> str:

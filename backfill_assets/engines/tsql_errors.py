@@ -115,7 +115,11 @@ _PAUSED = Rule(
 # numbers, words of their messages, rule; the first that is found decides
 RULES: tuple[tuple[tuple[int, ...], tuple[str, ...], Rule], ...] = (
     ((1205,), ("deadlock victim", "deadlocked on"), _LOCKED),
-    ((1222,), ("lock request time out",), _LOCKED),
+    ((1222, 1204), ("lock request time out", "cannot obtain a lock resource"), _LOCKED),
+    # tables that are kept in memory
+    ((41301, 41302, 41305, 41325, 41839), ("updated since", "dependency failure", "validation failure"), _LOCKED),
+    # somebody's KILL, and a database on its way to be there
+    ((596, 615, 922, 926, 952, 4221), ("in the kill state", "is being recovered", "is in transition"), _GONE),
     ((24556, 24706, 3960, 3961), ("snapshot isolation transaction aborted",), _LOCKED),
     ((2714, 2759, 1913, 2705), ("there is already an object named", "already exists"), _TWIN),
     ((208, 207, 2812, 4902, 3701), ("invalid object name", "invalid column name", "cannot find the object"), _ABSENT),

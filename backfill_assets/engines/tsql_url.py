@@ -34,6 +34,7 @@ class Address:
     statement_limit: float
     login_timeout: float
     bulk_load: str
+    sees_all_rows: bool
 
     def __repr__(self) -> str:
         return f"Address({self.host},{self.port},{self.database})"
@@ -64,7 +65,7 @@ def read(url: str, scheme: str, authentication: str | None = None) -> Address:
     if not parts.hostname or not database or "/" in parts.path[1:]:
         raise refused("it names no host or not one database")
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    unknown = sorted(set(options) - set(_DRIVER) - set(_SECONDS) - {"bulk_load"})
+    unknown = sorted(set(options) - set(_DRIVER) - set(_SECONDS) - {"bulk_load", "sees_all_rows"})
     if unknown:
         raise refused(f"the option {unknown[0]!r} is not known")
     seconds = dict(_SECONDS)
@@ -77,6 +78,9 @@ def read(url: str, scheme: str, authentication: str | None = None) -> Address:
     bulk_load = options.get("bulk_load", "copy")
     if bulk_load not in ("copy", "insert"):
         raise refused(f"rows cannot be loaded by {bulk_load!r}, only by copy or insert")
+    sees_all = options.get("sees_all_rows", "no")
+    if sees_all not in ("yes", "no"):
+        raise refused(f"sees_all_rows={sees_all!r} is neither yes nor no")
     if authentication and parts.username and parts.password:
         options.setdefault("authentication", authentication)
     told = {
@@ -101,6 +105,7 @@ def read(url: str, scheme: str, authentication: str | None = None) -> Address:
         statement_limit=seconds["statement_timeout"],
         login_timeout=seconds["login_timeout"],
         bulk_load=bulk_load,
+        sees_all_rows=sees_all == "yes",
     )
 
 

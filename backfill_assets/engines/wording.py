@@ -7,6 +7,9 @@ from backfill_assets.errors import BackfillError, OutcomeUnknown
 # what becomes of a driver's error: its class, what happened, what to do now
 Rule = tuple[type[BackfillError], str, str]
 AS_IT_WAS = ", and the slice is as it was"
+# why a claim on what is no table would not hold, and what to do about it
+BENEATH = "writers of the table beneath it would not know of this one"
+NAME_IT = "Name the table beneath it"
 _LONGEST = 300
 
 

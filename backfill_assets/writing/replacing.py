@@ -123,6 +123,8 @@ class _Replacement:
         now = self._facts()
         if now == self._before or not (self._took_effect or now == attempt.staged):
             return True
+        # another writer who has the claim by now may have written these very rows, and they are its own
+        self._session.still_holds(attempt.claim)
         slice_ = attempt.slice_
         relation = qualified(spelling, slice_.table)
         was = spelling.as_of.format(table=relation, version=self._version)

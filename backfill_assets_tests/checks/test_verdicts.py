@@ -611,9 +611,7 @@ class Counting:
 
 
 @pytest.mark.but(
-    "bigquery",
-    "sqlserver",
-    why="the emulator takes ten seconds and more for a statement of 400 parts, and T-SQL takes a WITH in none of them",
+    "bigquery", why="the emulator takes ten seconds and more for a statement of 400 parts"
 )
 def test_ten_years_take_as_many_statements_for_each_400_days_as_one_day(loaded: Warehouse) -> None:
     table = replace(

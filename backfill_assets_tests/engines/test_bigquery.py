@@ -249,6 +249,32 @@ def test_the_doctor_names_the_partition_column_of_a_table_that_asks_for_it(
     assert all("WHERE `day` IS NULL AND 1 = 0" in sql for sql in touching)
 
 
+@pytest.mark.parametrize(
+    ("beginning", "grant"),
+    [
+        ("DELETE FROM `mart`.`fct_sales`", "GRANT `roles/bigquery.dataEditor` ON TABLE `mart`.`fct_sales` TO 'user:"),
+        ("SELECT * FROM `mart`.`fct_sales`", "GRANT `roles/bigquery.dataViewer` ON TABLE `mart`.`fct_sales` TO 'user:"),
+        ("CREATE TABLE `", "GRANT `roles/bigquery.dataEditor` ON SCHEMA `"),
+    ],
+)  # fmt: skip
+def test_the_doctor_prints_the_role_that_is_missing(
+    loaded: Warehouse, monkeypatch: pytest.MonkeyPatch, beginning: str, grant: str
+) -> None:
+    from google.api_core.exceptions import Forbidden
+
+    query = bigquery_jobs.Jobs.query
+
+    def refused(jobs: bigquery_jobs.Jobs, sql: str, **options: Any) -> Any:
+        if sql.startswith(beginning) and not options.get("dry_run"):
+            raise Forbidden("Access Denied: Permission bigquery.tables.updateData denied")
+        return query(jobs, sql, **options)
+
+    monkeypatch.setattr(bigquery_jobs.Jobs, "query", refused)
+    found = failed(examined({"live": loaded.engine}, [SALES], AUDIT))
+    assert found
+    assert found[0].do.startswith(grant)
+
+
 FILTERED = re.compile(r"`(?:day|at)` >= ")
 
 

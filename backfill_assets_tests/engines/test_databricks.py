@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -23,7 +24,7 @@ from databricks.sql.exc import RequestError, ServerOperationError
 from urllib3.exceptions import MaxRetryError
 
 from backfill_assets.engines import databricks_session, open_engine
-from backfill_assets.engines.databricks import SPELLING
+from backfill_assets.engines.databricks import SPELLING, DatabricksEngine
 from backfill_assets.engines.databricks_errors import told
 from backfill_assets.errors import (
     Away,
@@ -44,6 +45,9 @@ from backfill_assets.errors import (
     WriteFailed,
 )
 from backfill_assets.operations.doctor.examine import examined
+from backfill_assets.operations.reports.lines import Judge
+from backfill_assets.operations.reports.warehouse import facts_of
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable, Select
@@ -471,6 +475,65 @@ def test_the_claim_of_a_dead_writer_is_held_until_its_lease_is_over(
     assert ids(loaded) == [0, 1, 2]
 
 
+def short_lease(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """A lease of so few seconds as no URL takes."""
+    made = DatabricksEngine.__init__
+
+    def short(engine: DatabricksEngine, url: str) -> None:
+        made(engine, url)
+        engine.options = replace(engine.options, lease_seconds=seconds)
+
+    monkeypatch.setattr(DatabricksEngine, "__init__", short)
+
+
+def test_a_replacement_that_takes_longer_than_a_lease_keeps_its_claim(
+    loaded: DatabricksWarehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_lease(loaded, monkeypatch, 3)
+    busy: list[str] = []
+
+    def takes_long(connection: Connection, sql: str) -> None:
+        time.sleep(5)
+        with pytest.raises(SliceBusy) as refused:
+            Warehouse(loaded.url + "&lock_wait=0.1").write(SALES, "2026-05-12", OLD, run_id="next")
+        busy.append(str(refused.value))
+
+    loaded.workspace.before.append(on(REPLACING, takes_long))
+    loaded.write(SALES, "2026-05-12", NEW, run_id="slow")
+    assert "rewritten by run slow" in busy[0]
+    assert ids(loaded) == [0, 1, 2]
+    assert Warehouse(loaded.url + "&lock_wait=0.1").write(SALES, "2026-05-12", OLD).rows_before == 3
+
+
+def test_a_replacement_that_is_short_opens_no_second_session(loaded: DatabricksWarehouse) -> None:
+    opened = len(loaded.workspace.logins)
+    with loaded.session() as session:
+        loaded.write(SALES, "2026-05-12", NEW, session=session)
+    assert len(loaded.workspace.logins) == opened + 1
+
+
+@pytest.mark.parametrize(
+    "rows", [OLD, NEW, {"day": [DAY], "id": [7]}], ids=["old", "same", "other"]
+)
+def test_a_writer_that_lost_its_claim_neither_says_its_replacement_again_nor_undoes_the_next_ones(
+    loaded: DatabricksWarehouse, monkeypatch: pytest.MonkeyPatch, rows: Any
+) -> None:
+    """It was asleep for longer than its lease, and so was the thread that renews it."""
+    monkeypatch.setattr(databricks_session, "kept", lambda *_: contextlib.nullcontext())
+
+    def overtaken(connection: Connection, sql: str) -> None:
+        time_passes(loaded)
+        loaded.write(SALES, "2026-05-12", rows, run_id="next")
+        sleeper._held_since -= 3600  # type: ignore[attr-defined]
+        raise ServerOperationError("[DELTA_CONCURRENT_APPEND] a file was added", {})
+
+    loaded.workspace.before.append(on(REPLACING, overtaken))
+    with loaded.session() as sleeper, pytest.raises((SliceBusy, OutcomeUnknown)):
+        loaded.write(SALES, "2026-05-12", NEW, session=sleeper, run_id="asleep")
+    assert ids(loaded) == rows["id"]
+    assert [load[-1] for load in loaded.loads()][-1] == "next"
+
+
 def test_the_stage_of_a_dead_writer_is_dropped_after_a_day(
     loaded: DatabricksWarehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,6 +547,32 @@ def test_the_stage_of_a_dead_writer_is_dropped_after_a_day(
     monkeypatch.setattr(databricks_session.time, "time", lambda: now + 90_000)
     loaded.write(SALES, "2026-05-13", NEIGHBOUR)
     assert loaded.leftovers() == []
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_the_report_of_a_backfill_shows_what_a_dead_writer_left_unfinished(
+    loaded: DatabricksWarehouse, settled: bool
+) -> None:
+    loaded.workspace.before.append(on(REPLACING, kills))
+    with pytest.raises(Killed):
+        loaded.write(SALES, "2026-05-12", NEW, run_id="dead", backfill_id="bf")
+    if settled:
+        time_passes(loaded)
+        loaded.write(SALES, "2026-05-12", NEW, run_id="next")
+    slices = [Slice(SALES, Window.day(day)) for day in ("2026-05-12", "2026-05-13")]
+    with loaded.session(read_only=True) as session:
+        found, _ = facts_of(session, AuditTable(), SALES, slices, None, "bf", {"dead"})
+        others, _ = facts_of(session, AuditTable(), SALES, slices, None, "another", set())
+    verdict = Judge("fct_sales", {}, has_ended=True, was_cancelled=False).verdict(
+        "2026-05-12", found[0], None
+    )
+    wanted = (
+        "ended before it replaced the slice" if settled else "its writer ended while it replaced"
+    )
+    assert verdict[0] == "failed"
+    assert wanted in verdict[1]
+    assert found[1].attempt is None
+    assert others[0].attempt is None
 
 
 # an outcome that nobody knows

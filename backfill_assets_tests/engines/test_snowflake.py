@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from backfill_assets.engines import open_engine
-from backfill_assets.engines.snowflake import SPELLING, SnowflakeEngine
+from backfill_assets.engines.snowflake import SPELLING, SnowflakeEngine, SnowflakeSession
 from backfill_assets.engines.snowflake_cost import attributed, estimated
 from backfill_assets.engines.snowflake_errors import told, unreachable
 from backfill_assets.engines.snowflake_types import writable
@@ -136,6 +136,49 @@ def test_a_column_that_no_name_of_ours_reaches_is_refused_with_what_to_do(
         snowflake.write(T, "2026-05-12", {"day": [DAY]})
 
 
+@pytest.mark.parametrize("stored", ['mart."t"', '"mart"."t"', '"Mart".t'])
+def test_a_table_that_the_declared_name_does_not_reach_is_refused_and_not_made_a_second_time(
+    snowflake: Warehouse, monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    """DuckDB takes all of them for one table, so the catalog's answer is played."""
+    names = [name.strip('"') if '"' in name else name.upper() for name in stored.split(".")]
+    said = catalog_says(monkeypatch, [tuple(names)])
+    with pytest.raises(
+        DeclarationError, match="there is a table .* and the declared name means"
+    ) as refused:
+        snowflake.write(T, "2026-05-12", {"day": [DAY]})
+    assert 'ALTER TABLE "' in refused.value.do
+    assert refused.value.do.endswith('RENAME TO "MART"."T"')
+    assert said
+
+
+def test_two_tables_that_may_be_meant_are_told_once_and_the_declared_one_is_written(
+    snowflake: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog_says(monkeypatch, [("MART", "t"), ("MART", "T")])
+    reported: list[str] = []
+    with open_engine(snowflake.url).session(report=reported.append) as session:
+        for _ in range(2):
+            snowflake.write(T, "2026-05-12", {"day": [DAY]}, session=session)
+    assert reported == [
+        'mart.t 2026-05-12 is written to "MART"."T", and there is a table "MART"."t" too.'
+    ]
+
+
+def catalog_says(monkeypatch: pytest.MonkeyPatch, tables: list[tuple[str, ...]]) -> list[str]:
+    """Let the catalog tell these (schema, table) of any table that is asked for; return what it is asked."""
+    fetch, asked = SnowflakeSession.fetch, list[str]()
+
+    def told_(session: SnowflakeSession, sql: str) -> list[tuple[Any, ...]]:
+        if not sql.startswith("SELECT table_schema, table_name"):
+            return fetch(session, sql)
+        asked.append(sql)
+        return list(tables)
+
+    monkeypatch.setattr(SnowflakeSession, "fetch", told_)
+    return asked
+
+
 # errors
 
 
@@ -165,6 +208,8 @@ def test_a_column_that_no_name_of_ours_reaches_is_refused_with_what_to_do(
         (1003, "42000", "syntax error line 1 at position 7 unexpected 'order'", WriteFailed),
         (3001, "42501", "Insufficient privileges to operate on table 'T'", MissingRight),
         (100038, "22018", "Numeric value 'x' is not recognized", SchemaMismatch),
+        (603, "XX000", "SQL execution internal error: Processing aborted due to error 300010:391167117; incident 5388518.", Away),
+        (300002, "XX000", "Internal error", Away),
         (100072, "22000", "NULL result in a non-nullable column", BadRows),
     ],
 )  # fmt: skip

@@ -183,6 +183,24 @@ def test_limits_zone_and_role_come_with_the_login_and_cost_no_round_trip(service
     assert service.sent == []
 
 
+def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
+    service: Service, ours: Warehouse
+) -> None:
+    """The limit counts while a statement waits, and what it cuts is told as stopped: nobody would wait and try again."""
+    hasty = SnowflakeWarehouse(ours.url + "&lock_wait=300&statement_timeout=20")
+    hasty.write(SALES, "2026-05-12", NEW)
+    login = service.logins[-1]["session_parameters"]
+    assert (login["LOCK_TIMEOUT"], login["STATEMENT_TIMEOUT_IN_SECONDS"]) == (16, 20)
+    (claimed,) = [p for sql, p in service.sent if sql.startswith("UPDATE")]
+    assert claimed["STATEMENT_TIMEOUT_IN_SECONDS"] > claimed["LOCK_TIMEOUT"]
+    service.failing["UPDATE"] = error(625, "57014", "Statement has locked table")
+    with hasty.session(lock_wait=40) as session:
+        session._patience = 40  # type: ignore[attr-defined]
+        with pytest.raises(SliceBusy):
+            session.execute("UPDATE nothing SET one = 1")
+    assert service.sent[-1][1]["STATEMENT_TIMEOUT_IN_SECONDS"] == 100
+
+
 def test_a_lock_that_the_service_does_not_give_in_time_is_a_busy_slice(
     service: Service, ours: Warehouse
 ) -> None:

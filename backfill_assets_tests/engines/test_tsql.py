@@ -9,6 +9,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -17,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from backfill_assets.checks.verdicts import verdicts
 from backfill_assets.engines import open_engine
 from backfill_assets.engines.tsql import TSqlEngine
 from backfill_assets.engines.tsql_errors import told, unreachable
@@ -26,6 +28,7 @@ from backfill_assets.errors import (
     BackfillError,
     BadRows,
     DeclarationError,
+    HiddenRows,
     LimitReached,
     MissingDriver,
     MissingRight,
@@ -37,9 +40,11 @@ from backfill_assets.errors import (
     Unreachable,
     WriteFailed,
 )
+from backfill_assets.expectations import NoRows
 from backfill_assets.operations.doctor import examine
 from backfill_assets.operations.doctor.examine import examined
 from backfill_assets.operations.doctor.points import failed
+from backfill_assets.slice import Slice
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import UTC, Window
 from backfill_assets.writing import AuditTable, Select
@@ -49,6 +54,7 @@ from backfill_assets_tests.tsql_warehouse import LiveTSqlWarehouse, TSqlWarehous
 from backfill_assets_tests.warehouses import at, until
 
 KINDS = ("sqlserver", "synapse", "fabric")
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 DAY, NEXT = date(2026, 5, 12), date(2026, 5, 13)
 SALES = Table("mart.fct_sales", SliceColumn("day", "date"))
 OLD, NEW = ({"day": [DAY] * n, "id": list(range(n)), "note": [f"of {n}"] * n} for n in (2, 3))
@@ -111,6 +117,7 @@ def test_a_warehouse_of_fabric_takes_user_and_password_for_a_service_principal()
         ("sqlserver://ana:s3cret@host/shop?colour=red", "'colour' is not known"),
         ("sqlserver://ana:s3cret@host/shop?lock_wait=soon", "no number of seconds"),
         ("fabric://ana:s3cret@host/shop?bulk_load=magic", "only by copy or insert"),
+        ("synapse://ana:s3cret@host/shop?sees_all_rows=maybe", "neither yes nor no"),
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_in_a_sentence(url: str, said: str) -> None:
@@ -169,6 +176,11 @@ def test_a_system_library_that_is_missing_is_said_with_the_line_that_installs_it
 
 NUMBERED: dict[int, tuple[type[BackfillError], str, str]] = {
     1205: (SliceBusy, "40001", "Transaction (Process ID 52) was deadlocked on lock resources"),
+    1204: (SliceBusy, "42000", "The instance of the SQL Server Database Engine cannot obtain a LOCK resource at this time."),
+    41302: (SliceBusy, "42000", "The current transaction attempted to update a record that has been updated since."),
+    596: (Away, "42000", "Cannot continue the execution because the session is in the kill state."),
+    922: (Away, "42000", "Database 'shop' is being recovered. Waiting until recovery is finished."),
+    952: (Away, "42000", "Database 'shop' is in transition. Try the statement later."),
     1222: (SliceBusy, "HYT00", "Lock request time out period exceeded."),
     24556: (SliceBusy, "42000", "Snapshot isolation transaction aborted due to update conflict."),
     24706: (SliceBusy, "42000", "Snapshot isolation transaction aborted due to update conflict."),
@@ -630,6 +642,127 @@ def test_a_limit_of_statements_does_not_cut_the_wait_for_another_writer(
     assert limits.count(0) == 1
 
 
+# what a server's own settings would change
+
+
+def test_a_server_on_which_every_statement_begins_a_transaction_keeps_what_was_committed(
+    sqlserver: TSqlWarehouse,
+) -> None:
+    """BEGIN would open two there and COMMIT end one: the audit row is read back, and all is gone with the connection."""
+    sqlserver.server.implicit_transactions = True
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    assert notes(sqlserver) == ["of 2", "of 2"]
+
+
+def test_no_limit_of_statements_cuts_a_commit(loaded: TSqlWarehouse) -> None:
+    limits: dict[str, int] = {}
+    with loaded.session(statement_timeout=20) as session:
+        send = session._send  # type: ignore[attr-defined]
+
+        def noted(sql: str) -> int:
+            limits[sql.split()[0]] = session._connection.timeout  # type: ignore[attr-defined]
+            return send(sql)
+
+        session._send = noted  # type: ignore[attr-defined]
+        loaded.write(SALES, "2026-05-12", NEW, session=session)
+    assert (limits["COMMIT"], limits["DELETE"]) == (0, 20)
+
+
+def test_rows_are_counted_again_after_a_claim_that_failed_in_the_middle_of_its_batch(
+    sqlserver: TSqlWarehouse,
+) -> None:
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    with sqlserver.session() as session:
+        sqlserver.server.failing["SET NOCOUNT ON"] = ("40001", 1205, "deadlock victim")
+        with pytest.raises(SliceBusy):
+            sqlserver.write(SALES, "2026-05-12", NEW, session=session)
+        sqlserver.server.failing.clear()
+        assert sqlserver.write(SALES, "2026-05-12", NEW, session=session).rows_before == 2
+
+
+@pytest.mark.parametrize(("code", "kind"), [(-1, SliceBusy), (-3, SliceBusy), (-999, WriteFailed)])
+def test_a_lock_that_is_not_given_leaves_the_slice_and_is_told_by_its_code(
+    sqlserver: TSqlWarehouse, code: int, kind: type[BackfillError]
+) -> None:
+    sqlserver.write(SALES, "2026-05-12", OLD)
+    with sqlserver.session(lock_wait=0) as session:
+        fetch = session.fetch
+
+        def answered(sql: str) -> Any:
+            return [(code, "bf|1|table")] if "sp_getapplock" in sql else fetch(sql)
+
+        session.fetch = answered  # type: ignore[method-assign]
+        with pytest.raises(kind) as refused:
+            sqlserver.write(SALES, "2026-05-12", NEW, session=session)
+    assert type(refused.value) is kind
+    assert ("-999" in str(refused.value)) == (code == -999)
+    assert notes(sqlserver) == ["of 2", "of 2"]
+
+
+# rows that are hidden
+
+
+def test_a_table_of_which_a_policy_may_hide_rows_is_refused_before_anything_is_staged(
+    loaded: TSqlWarehouse,
+) -> None:
+    loaded.server.policies["fct_sales"] = "tenants"
+    with pytest.raises(
+        HiddenRows, match=r"the security policy tenants may hide.*sees_all_rows=yes"
+    ):
+        loaded.write(SALES, "2026-05-12", NEW)
+    assert not [sql for sql in loaded.server.sent if sql.startswith(("BULK", "DELETE"))]
+    assert notes(loaded) == ["of 2", "of 2", "neighbour"]
+    with loaded.session(sees_all_rows="yes") as session:
+        assert loaded.write(SALES, "2026-05-12", NEW, session=session).rows_before == 2
+
+
+def test_the_doctor_finds_a_policy_that_may_hide_rows(loaded: TSqlWarehouse) -> None:
+    loaded.server.policies["fct_sales"] = "tenants"
+    found = failed(examined({"live": partial(open_engine, loaded.url)}, [SALES], AuditTable()))
+    assert any("security policy tenants" in point.why for point in found)
+
+
+def test_a_login_that_sees_no_policies_is_told_so_once_and_writes(loaded: TSqlWarehouse) -> None:
+    """It is shown an empty catalog, which proves nothing; most logins are like that, and refusing all would help nobody."""
+    loaded.server.policies["fct_sales"] = "tenants"
+    said: list[str] = []
+    for sees, options in (
+        (False, {}),
+        (False, {"sees_all_rows": "yes"}),
+        (True, {"sees_all_rows": "yes"}),
+    ):
+        loaded.server.rights_to_see_policies = sees
+        engine = loaded.engine(**options)
+        with engine.session(report=said.append) as session:
+            for _ in range(2):
+                loaded.write(SALES, "2026-05-12", NEW, session=session)
+    (told_,) = said
+    assert "is not known (it may not see the policies of the database)" in told_
+    assert "GRANT VIEW DEFINITION" in told_
+
+
+def test_a_catalog_without_policies_stops_nobody(loaded: TSqlWarehouse) -> None:
+    said: list[str] = []
+    with loaded.engine().session(report=said.append) as session:
+        loaded.write(SALES, "2026-05-12", OLD, session=session)
+    assert said == []
+    loaded.server.failing["SELECT o.type"] = ("42S02", 208, "Invalid object name 'p'.")
+    with loaded.engine().session(report=said.append) as session:
+        loaded.write(SALES, "2026-05-12", NEW, session=session)
+    assert "is not known (Invalid object name" in said[0]
+
+
+def test_a_view_is_not_written_since_its_table_s_writers_would_not_know(
+    loaded: TSqlWarehouse,
+) -> None:
+    duck = loaded.server.root
+    duck.execute('CREATE VIEW "warehouse".mart.seen AS SELECT * FROM "warehouse".mart.fct_sales')
+    seen = Table("mart.seen", SALES.slice_column)
+    with pytest.raises(DeclarationError, match="it is a view.*Name the table beneath it"):
+        loaded.write(seen, "2026-05-12", NEW)
+    assert notes(loaded) == ["of 2", "of 2", "neighbour"]
+
+
 # WITH
 
 
@@ -663,6 +796,38 @@ def test_a_with_inside_parentheses_is_lifted_to_where_t_sql_takes_it(sql: str, w
         "WITH a AS (SELECT 1 AS n) ",
         "SELECT * FROM a",
     )
+
+
+RULES = {
+    "plain": "SELECT * FROM slice_rows WHERE id < 0",
+    "with an alias": "SELECT r.id FROM slice_rows AS r WHERE r.id < 0",
+    "by its name": "SELECT slice_rows.id FROM slice_rows WHERE slice_rows.id < 0",
+    "with a WITH": "WITH bad AS (SELECT * FROM slice_rows WHERE id < 0) SELECT bad.id FROM bad",
+    "with two": (
+        "WITH a AS (SELECT * FROM slice_rows), b AS (SELECT * FROM a WHERE id < 0)"
+        " SELECT b.id FROM b JOIN slice_rows AS r ON r.id = b.id"
+    ),
+}
+
+
+@pytest.mark.parametrize("sql", RULES.values(), ids=RULES)
+def test_a_rule_of_ones_own_is_asked_of_all_slices_in_one_statement(
+    server: TSqlWarehouse, sql: str
+) -> None:
+    table = replace(SALES, expects=(NoRows("positive", sql),))
+    for day, ids in ((DAY, [1, 2]), (NEXT, [-1, -2])):
+        server.write(SALES, str(day), {"day": [day] * 2, "id": ids, "note": ["x"] * 2})
+    days = [DAY + timedelta(days=n) for n in range(30)]
+    slices = [Slice(table, Window.day(str(day)), partition=str(day)) for day in days]
+    server.server.sent.clear()
+    with server.session(read_only=True) as session:
+        found = list(verdicts(session, table, slices, AuditTable(), NOON, ["positive"]))
+    assert {verdict.slice.name: verdict.findings[0].found for verdict in found} == {
+        str(day): 2 if day == NEXT else 0 for day in days
+    }
+    asked = [sql for sql in server.server.sent if "slice_rows" in sql]
+    # the second shows some rows of the slice that breaks the rule
+    assert len(asked) == 2
 
 
 # the doctor

@@ -179,12 +179,14 @@ class Rights:
         if type(error) is not MissingRight or self._role is None or kind not in spelling.grants:
             return None
         schema = table.schema or spelling.default_schema
+        if right == "SELECT" and "read" in spelling.grants:
+            kind = "read"
         return spelling.grants[kind].format(
             right=right,
             table=qualified(spelling, table),
             schema=quoted(spelling, schema),
             database=quoted(spelling, table.database or self._session.database),
-            role=quoted(spelling, self._role),
+            role=(text if spelling.grants_to_text else quoted)(spelling, self._role),
         )
 
 

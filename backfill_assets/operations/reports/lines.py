@@ -121,6 +121,8 @@ def _rows(outcome: Outcome, facts: SliceFacts) -> tuple[int | None, int | None]:
     """Return rows before the backfill's first load and after its last; what it left alone is as it was."""
     if facts.loads:
         return facts.loads[0].load.rows_before, facts.loads[-1].load.rows_after
+    if facts.attempt is not None and facts.attempt.outcome == "intended":
+        return None, None  # nobody knows yet what is there
     if outcome in ("skipped", "refused", "failed", "cancelled", "not reached") and facts.other:
         return facts.other.rows_after, facts.other.rows_after
     return None, None

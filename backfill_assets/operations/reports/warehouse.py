@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -11,13 +12,19 @@ from typing import Any
 
 from backfill_assets.checks.by_slice import Buckets
 from backfill_assets.engines import Session
-from backfill_assets.errors import BackfillError
+from backfill_assets.engines.protocol import replacing
+from backfill_assets.errors import BackfillError, MissingTable
 from backfill_assets.operations.source_rows import late_rows, rows_of_select, rows_of_source
 from backfill_assets.slice import Slice
 from backfill_assets.table import Table
 from backfill_assets.writing import AuditTable, Load, Select
 from backfill_assets.writing.audit import Told, dimensions_of
 
+# where no transaction holds several statements, a writer that dies leaves an intent without an end
+UNFINISHED = (
+    "its writer ended while it replaced the slice, which is whole, old or new; the next run of this partition finds out"
+    " which, and tells it in load_audit"
+)
 _Key = tuple[str, "datetime | None", "datetime | None"]
 
 
@@ -38,7 +45,9 @@ class SliceFacts:
 
     @property
     def attempt_why(self) -> str:
-        """Why the audit says that the slice was refused or failed."""
+        """Why the audit says that the slice was refused or failed, or that nobody knows yet."""
+        if self.attempt is not None and self.attempt.outcome == "intended":
+            return UNFINISHED
         try:
             found = json.loads((self.attempt and self.attempt.detail) or "{}")
         except ValueError:
@@ -73,9 +82,27 @@ def facts_of(
             facts.loads.append(told)
         else:
             facts.other = load
+    for intent in _unfinished(session, audit, table, slices):
+        if intent.backfill_id == backfill or intent.run_id in runs:
+            facts = found.setdefault(
+                (intent.dimensions, intent.window_start, intent.window_end), SliceFacts()
+            )
+            if facts.attempt is None or facts.attempt.committed_at < intent.committed_at:
+                facts.attempt = intent
     listed = [found.get(_key(slice_)) or SliceFacts() for slice_ in slices]
     notes = _count_source(session, table, slices, select, listed)
     return listed, notes
+
+
+def _unfinished(
+    session: Session, audit: AuditTable, table: Table, slices: Sequence[Slice]
+) -> list[Load]:
+    """Return the attempts that nobody knows the end of; where transactions replace slices there are none."""
+    if replacing(session) is None:
+        return []
+    with contextlib.suppress(MissingTable):  # nothing was ever written
+        return audit.unfinished(session, table, Buckets.of(slices).whole)
+    return []
 
 
 def _count_source(

@@ -17,6 +17,14 @@ IF OBJECT_ID('[backfill].[load_audit]') IS NULL
 
 SELECT SYSUTCDATETIME()
 
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID('[mart].[fct_sales]')
+
 SELECT c.name, t.name, c.max_length, c.precision, c.scale
     FROM sys.columns AS c
     JOIN sys.types AS t ON t.user_type_id = c.user_type_id
@@ -163,6 +171,14 @@ SELECT count(*)
 
 SELECT SYSUTCDATETIME()
 
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID('[mart].[fct_sales]')
+
 CREATE TABLE [backfill].[backfill_stage_1] ([sold_at] datetime2(6) NULL, [id] bigint NULL, [price] float NULL, [note] varchar(8000) NULL)
 
 BULK [backfill].[backfill_stage_1]
@@ -245,6 +261,14 @@ SELECT count(*)
 -- the same from a query
 
 SELECT SYSUTCDATETIME()
+
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID('[mart].[fct_sales]')
 
 WITH s AS (SELECT *
     FROM mart.src)
@@ -392,6 +416,18 @@ SELECT c.name, t.name, c.max_length, c.precision, c.scale
     ORDER BY c.column_id
 
 SELECT SYSUTCDATETIME()
+
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID('[mart].[fct_sales]')
+
+SELECT count(*)
+    FROM sys.fn_my_permissions(NULL, 'DATABASE')
+    WHERE permission_name IN ('VIEW DEFINITION', 'ALTER ANY SECURITY POLICY', 'CONTROL')
 
 SELECT c.name, t.name, c.max_length, c.precision, c.scale
     FROM sys.columns AS c

@@ -3,6 +3,7 @@
 SET XACT_ABORT ON;
     SET NOCOUNT OFF;
     SET DATEFORMAT ymd;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET ANSI_WARNINGS ON;
     SET ARITHABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -35,6 +36,14 @@ IF NOT EXISTS (SELECT 1
     CREATE INDEX [load_audit_audit_id] ON [backfill].[load_audit] ([audit_id])
 
 SELECT SYSUTCDATETIME()
+
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID(N'[mart].[fct_sales]')
 
 DECLARE @make nvarchar(4000) = N'CREATE SCHEMA ' + QUOTENAME(N'backfill');
     IF SCHEMA_ID(N'backfill') IS NULL
@@ -176,6 +185,14 @@ SELECT count(*)
 
 SELECT SYSUTCDATETIME()
 
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID(N'[mart].[fct_sales]')
+
 CREATE TABLE [backfill].[backfill_stage_1] ([sold_at] datetimeoffset(6) NULL, [id] bigint NULL, [price] float NULL, [note] nvarchar(4000) NULL)
 
 BULK [backfill].[backfill_stage_1]
@@ -269,6 +286,14 @@ SELECT count(*)
 -- the same from a query
 
 SELECT SYSUTCDATETIME()
+
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID(N'[mart].[fct_sales]')
 
 WITH s AS (SELECT *
     FROM mart.src)
@@ -424,6 +449,7 @@ SELECT CASE WHEN [sold_at] < CAST('2026-05-12 00:00:00+00:00' AS datetimeoffset(
 SET XACT_ABORT ON;
     SET NOCOUNT OFF;
     SET DATEFORMAT ymd;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET ANSI_WARNINGS ON;
     SET ARITHABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -437,6 +463,18 @@ SELECT c.name, t.name, c.max_length, c.precision, c.scale
     ORDER BY c.column_id
 
 SELECT SYSUTCDATETIME()
+
+SELECT o.type, p.name
+    FROM sys.objects AS o LEFT
+    JOIN sys.security_predicates AS f ON f.target_object_id = o.object_id
+    AND f.predicate_type = 0 LEFT
+    JOIN sys.security_policies AS p ON p.object_id = f.object_id
+    AND p.is_enabled = 1
+    WHERE o.object_id = OBJECT_ID(N'[mart].[fct_sales]')
+
+SELECT count(*)
+    FROM sys.fn_my_permissions(NULL, 'DATABASE')
+    WHERE permission_name IN ('VIEW DEFINITION', 'ALTER ANY SECURITY POLICY', 'CONTROL')
 
 DECLARE @make nvarchar(4000) = N'CREATE SCHEMA ' + QUOTENAME(N'backfill');
     IF SCHEMA_ID(N'backfill') IS NULL
@@ -500,6 +538,7 @@ SET NOCOUNT ON;
 SET XACT_ABORT ON;
     SET NOCOUNT OFF;
     SET DATEFORMAT ymd;
+    SET IMPLICIT_TRANSACTIONS OFF;
     SET ANSI_WARNINGS ON;
     SET ARITHABORT ON;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
