@@ -25,7 +25,8 @@ def replay_asset(
     partitions_def: dg.TimeWindowPartitionsDefinition,
     transform: Transform = None,
     max_partitions_per_run: int = 31,
-    memory_mb: int = 192,
+    memory_mb: int = 128,
+    readers: int = 2,
     folder: str | Path | None = None,
     quarantine_schema: str = "backfill",
     group_name: str | None = None,
@@ -40,7 +41,8 @@ def replay_asset(
     The partitions of a run, `max_partitions_per_run` at the most, are read in one pass. `transform` makes rows of the
     last event of each key: an SQL query on the relation `events` (DuckDB's dialect; one column for each field), a
     function from a pandas frame, or from a `pyarrow.Table` where its parameter is annotated so; without one the fields
-    are the columns. `memory_mb` bounds what is held of the events, the rest lies in `folder` (by default the system's
+    are the columns. `memory_mb` bounds what is held of the events, beside what the clients of the `readers` shards that are read at a time
+    buffer; the rest lies in `folder` (by default the system's
     for temporary files) while the run lasts. Events that cannot be read go to `<quarantine_schema>.replay_quarantine`
     where the events' policy is to put them aside.
     """
@@ -56,6 +58,7 @@ def replay_asset(
         events,
         transform,
         memory_mb,
+        readers,
         Path(folder) if folder is not None else None,
         quarantine_schema,
     )

@@ -36,6 +36,23 @@ def order_columns(events: Events) -> list[tuple[str, str]]:
     return []
 
 
+def place_of(bounds: Sequence[tuple[str, str]], time: str) -> str:
+    """Return the SQL for the number of the slice that `time` is in, NULL for none; `bounds` are literals, in order.
+
+    A tree of comparisons: a join would carry every event through a sort.
+    """
+    if not bounds:
+        return "NULL"
+
+    def tree(first: int, end: int) -> str:
+        if end - first == 1:
+            return f"CASE WHEN {time} < {bounds[first][1]} THEN {first} END"
+        middle = (first + end) // 2
+        return f"CASE WHEN {time} < {bounds[middle][0]} THEN {tree(first, middle)} ELSE {tree(middle, end)} END"
+
+    return f"CASE WHEN {time} >= {bounds[0][0]} THEN {tree(0, len(bounds))} END"
+
+
 def table_of_events(events: Events) -> str:
     """Return the statement that makes the scratch table of decoded events."""
     own = ", ".join(f"{quoted(name)} {f.type}" for name, f in events.typed.items())
@@ -46,19 +63,21 @@ def table_of_events(events: Events) -> str:
     )
 
 
-def insert_events(events: Events, shard: int, batch_columns: Sequence[str]) -> str:
+def insert_events(
+    events: Events, shard: int, batch_columns: Sequence[str], bounds: Sequence[tuple[str, str]]
+) -> str:
     """Return the statement that decodes the registered view `batch`, whose columns are those of a source and their texts."""
     names = list(events.typed)
     own = ", ".join(map(quoted, names))
     order = "".join(f", {name}" for name, _ in order_columns(events))
     position = "__position" if "__position" in batch_columns else "CAST(__ordinal AS VARCHAR)"
-    time = quoted(events.time)
+    place = place_of(bounds, quoted(events.time))
     return f"""INSERT INTO events
 WITH {_typed(events)},
 judged AS (SELECT *, {_reason(events)} AS __why FROM typed)
-SELECT {shard}, __ordinal, __at, CASE WHEN __why IS NULL AND {time} < __until THEN __n END, coalesce(__gone, false){order},
+SELECT {shard}, __ordinal, __at, CASE WHEN __why IS NULL THEN {place} END, coalesce(__gone, false){order},
   {own}, __why, CASE WHEN __why IS NOT NULL THEN {position} END, CASE WHEN __why IS NOT NULL THEN __value END
-FROM judged ASOF LEFT JOIN windows ON {time} >= __since
+FROM judged
 WHERE NOT coalesce(__skipped, false)"""
 
 

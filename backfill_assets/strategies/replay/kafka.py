@@ -23,6 +23,7 @@ from backfill_assets.strategies.replay.source import Reading, Shard
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_AT_A_TIME = 2_000  # messages that the client hands over: more of them leave the processor's cache
 _BATCH = 20_000
 _SECONDS = 30.0
 _SETTLED = 1_000  # events in a row behind the window, after which no more of it are looked for
@@ -171,15 +172,18 @@ class _Topic:
         with contextlib.closing(self._new_consumer(shard.name)) as consumer:
             consumer.assign([self._partition(number, begin)])
             position, behind, heard = begin, 0, time.monotonic()
+            parts: list[pa.Table] = []
             while position < last and (stop is None or behind < _SETTLED):
-                messages = consumer.consume(_BATCH, 1.0)
+                messages = consumer.consume(_AT_A_TIME, 1.0)
                 good, ended = self._sorted_out(messages, number, last)
                 if good:
                     heard = time.monotonic()
                     position = good[-1].offset() + 1
-                    table = _table(good)
-                    behind = _behind(table, stop, behind)
-                    yield table
+                    parts.append(_table(good))
+                    behind = _behind(parts[-1], stop, behind)
+                if parts and (ended or not good or len(parts) * _AT_A_TIME >= _BATCH):
+                    yield _joined(parts)
+                    parts = []
                 if ended:
                     break
                 if not messages and time.monotonic() - heard > _SILENT:
@@ -188,7 +192,9 @@ class _Topic:
                         f"no event came for {_SILENT:.0f} s, at offset {position} of {last}",
                         "Look at the broker, then launch it again: nothing was changed",
                     )
-        self._spans[shard.name] = (str(begin), str(max(position, begin)))
+            if parts:
+                yield _joined(parts)
+        self._spans[shard.name] = (str(begin), str(position))
 
     def _offset_at(self, number: int, start: datetime, last: int) -> int | None:
         """Return the first offset whose event is at or after `start`; None where there is none before the end."""
@@ -204,7 +210,9 @@ class _Topic:
 
     def _sorted_out(self, messages: list[Any], number: int, last: int) -> tuple[list[Any], bool]:
         """Return the events before the fixed end, and whether the end was seen; raise what the broker says."""
-        eof, good = self._kafka.KafkaError._PARTITION_EOF, []
+        eof, good = self._kafka.KafkaError._PARTITION_EOF, list[Any]()
+        if messages and messages[-1].offset() < last and not any(m.error() for m in messages):
+            return messages, messages[-1].offset() == last - 1
         for message in messages:
             error = message.error()
             if error is None:
@@ -350,6 +358,12 @@ def _table(messages: list[Any]) -> pa.Table:
             "value": pa.array([m.value() for m in messages], pa.binary()),
         }
     )
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(parts)
 
 
 def _behind(table: pa.Table, stop: int | None, before: int) -> int:

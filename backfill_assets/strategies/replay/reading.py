@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _WAITING = 2  # batches of each shard that wait for the scratch database
 _SECONDS_A_LINE = 5.0
-_AT_ONCE = 8  # shards read at a time
 _ENDED = object()
 
 
@@ -37,12 +36,13 @@ def read_into(
     start: datetime,
     end: datetime | None,
     say: Report,
+    at_once: int = 1,
     clock: Callable[[], float] = time.monotonic,
 ) -> Pass:
-    """Put the events of `[start, end)` of every shard into `scratch`; raise what a shard raised."""
+    """Put the events of `[start, end)` of every shard into `scratch`, `at_once` shards at a time; raise what one raised."""
     shards = [shard for shard in reading.shards if not shard.is_empty]
     progress = _Progress(sum(shard.total for shard in shards), say, clock)
-    for place, batch in _batches(reading, shards, start, end):
+    for place, batch in _batches(reading, shards, start, end, at_once):
         scratch.add(place, batch)
         progress.after(batch.num_rows)
     return Pass(progress.done, clock() - progress.began)
@@ -70,7 +70,7 @@ class _Progress:
 
 
 def _batches(
-    reading: Reading, shards: list[Shard], start: datetime, end: datetime | None
+    reading: Reading, shards: list[Shard], start: datetime, end: datetime | None, at_once: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield batches of all shards as they come, with the shard's number; stop every thread at the end."""
     waiting: queue.Queue[tuple[int, Any]] = queue.Queue(maxsize=_WAITING * max(1, len(shards)))
@@ -95,7 +95,7 @@ def _batches(
 
     threads = [
         threading.Thread(target=work, name=f"replay-{n}", daemon=True)
-        for n in range(min(_AT_ONCE, len(shards)))
+        for n in range(min(at_once, len(shards)))
     ]
     for thread in threads:
         thread.start()

@@ -44,12 +44,16 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True)
 class Replay:
-    """Which events become the rows of a table, and how. `memory_mb` bounds the scratch database, which spills to `folder`."""
+    """Which events become the rows of a table, and how.
+
+    `memory_mb` bounds the scratch database, which spills to `folder`; `readers` is how many shards are read at a time.
+    """
 
     source: EventSource
     events: Events
     transform: Transform = None
-    memory_mb: int = 192
+    memory_mb: int = 128
+    readers: int = 2
     folder: Path | None = None
     quarantine_schema: str = "backfill"
     now: Callable[[], datetime] = utc_now
@@ -66,6 +70,7 @@ class Replay:
             read_at = self.now()
             found = retained(slices, reading.shards, self.events)
             self._must_be_enough(found, reading, run, label)
+            found.whole.sort(key=lambda s: s.window.start if s.window else read_at)
             bounds = [self._bounds(slice_) for slice_ in found.whole]
             with scratch(self.events, bounds, self.folder, self.memory_mb) as events:
                 done = self._read(events, reading, found.whole, say)
@@ -121,7 +126,7 @@ class Replay:
         start = min(window.start for window in windows) - self.events.early
         late = cast("Any", self.events.late)
         end = None if late is None else max(window.end for window in windows) + late
-        done = read_into(events, reading, start, end, say)
+        done = read_into(events, reading, start, end, say, self.readers)
         reading.must_be_whole()
         say(
             f"{done.events:,} events of {self.source.name} were read for {len(slices)} partitions in {done.seconds:.1f} s."

@@ -76,16 +76,15 @@ class Scratch:
             connection.create_function("unscaled", _unscaled, ["VARCHAR", "INTEGER"], "VARCHAR")  # pyright: ignore[reportArgumentType] - names are types too
         connection.execute(table_of_events(events))
         kind = events.typed[events.time].type
-        connection.execute(f"CREATE TABLE windows (__n INTEGER, __since {kind}, __until {kind})")
-        connection.executemany(
-            "INSERT INTO windows VALUES (?, ?, ?)", [[n, *pair] for n, pair in enumerate(bounds)]
-        )
+        self._bounds = [(f"{kind} '{a.isoformat()}'", f"{kind} '{b.isoformat()}'") for a, b in bounds]  # fmt: skip
 
     def add(self, shard: int, batch: pa.Table) -> None:
         """Decode a batch of the shard with that number, and keep it."""
         ready = with_texts(batch, self._events)
         self._connection.register("batch", ready)
-        self._connection.execute(insert_events(self._events, shard, ready.column_names))
+        self._connection.execute(
+            insert_events(self._events, shard, ready.column_names, self._bounds)
+        )
         self._connection.unregister("batch")
 
     def fetch(self, sql: str) -> list[tuple[Any, ...]]:
