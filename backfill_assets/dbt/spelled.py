@@ -37,6 +37,8 @@ _START, _END, _READ = (datetime(year, 1, 1, tzinfo=timezone.utc) for year in (19
 _DAY = date(1904, 1, 1)
 _SLICE = Slice(Table(f"{_SCHEMA}.{_TABLE}", SliceColumn("at")), Window(_START, _END))
 _AUDITED = AuditTable(schema=_AUDIT)
+# names for the columns of the question who wrote a slice from a later look
+_RIVAL = " (run_id, read_at, dimensions)"
 _SPELLINGS = {
     "duckdb": duckdb.SPELLING,
     "postgres": postgres.SPELLING,
@@ -79,6 +81,7 @@ def spelled(adapter: str) -> dict[str, Any]:
         "column_hash": dict(spelling.column_hash),
         "hash_joint": spelling.hash_joint,
         "hash_sum": spelling.hash_sum,
+        "day_of_instant": spelling.day_of_instant,
         "audit": _audit(spelling),
         **_OWN[adapter](spelling),
     }
@@ -138,6 +141,10 @@ def _duckdb(_: Spelling) -> dict[str, Any]:
         "staged": "database_name = 'temp'",
         # a number that is another one as soon as a statement commits by itself
         "transaction": "CAST(txid_current() AS VARCHAR)",
+        # dbt begins and commits, and the clock is that of this process
+        "begin_aside": "",
+        "clock": "''",
+        "rival": _RIVAL,
     }
 
 
@@ -167,6 +174,10 @@ def _postgres(spelling: Spelling) -> dict[str, Any]:
         "columns_of": columns.heard[0],
         # the time at which the transaction began: another one as soon as a statement commits by itself
         "transaction": "CAST(now() AS TEXT)",
+        # dbt leaves BEGIN to its driver, which says it once: after a COMMIT every statement would commit by itself
+        "begin_aside": "BEGIN ISOLATION LEVEL READ COMMITTED;\n",
+        "clock": "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+        "rival": _RIVAL,
         "claim": {
             "who": claims["who"],
             "policies": claims["policies"],
@@ -204,7 +215,12 @@ def _snowflake(spelling: Spelling) -> dict[str, Any]:
     )
     return {
         "settings": [f"ALTER SESSION SET {shown}"],
-        "transaction": "'dbt begins it itself'",
+        # dbt on Snowflake begins no transaction and commits none: without one this is NULL
+        "transaction": "CURRENT_TRANSACTION()",
+        "begin_aside": "",
+        "clock": "to_char(SYSDATE(), 'YYYY-MM-DD HH24:MI:SS.FF6')",
+        "rival": "",
+        "unset": list(settings),
         "claim": {
             "making": making.replace(
                 text(spelling, json.dumps({"claims_of": table})), "<<comment>>"

@@ -392,7 +392,8 @@ class SnowflakeSession(Transactions):
     def _note(self) -> str:
         now = datetime.now(timezone.utc)
         if self._claim is None:
-            return json.dumps({"who": self._who, "at": now.isoformat(timespec="seconds")})
+            told = json.dumps({"who": self._who, "at": now.isoformat(timespec="seconds")})
+            return told.replace("'", "\\u0027")  # as in notes of claims
         return note(self._claim, self._resolved(self._claim), self._called(self._claim), now)
 
     def _sweep(self) -> None:

@@ -73,7 +73,7 @@ class Project:
             cwd=self.work,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=600,
         )
         return Said(done.returncode, done.stdout + done.stderr)
 

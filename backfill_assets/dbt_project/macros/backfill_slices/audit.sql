@@ -63,16 +63,18 @@
   {%- do return('INSERT INTO ' ~ backfill_filled(audit.stored, backfill_audit_words(plan.run)) ~ ' (' ~ (columns | join(', ')) ~ ') VALUES (' ~ (values | join(', ')) ~ ')') -%}
 {%- endmacro %}
 
-{% macro backfill_refuse(plan, slice, error, why, what_now, detail={}) -%}
+{% macro backfill_refuse(plan, slice, error, why, what_now, detail={}, outcome='refused') -%}
   {#- undo, write down that and why nothing was changed, and stop the model with the sentence -#}
   {%- set sentence = plan.label ~ ' ' ~ slice.name ~ ' was left as it was: ' ~ why ~ '. ' ~ what_now ~ '.' -%}
   {%- do backfill_begin_again() -%}
   {%- set told = {'error': error, 'why': sentence} -%}
   {%- do told.update(detail) -%}
-  {%- do backfill_note(plan, slice, 'refused', told) -%}
-  {%- do backfill_commit() -%}
+  {%- do backfill_note(plan, slice, outcome, told) -%}
+  {%- do adapter.dispatch('backfill_refused')(plan) -%}
   {%- do exceptions.raise_compiler_error(sentence ~ backfill_rest(plan, slice)) -%}
 {%- endmacro %}
+
+{% macro default__backfill_refused(plan) -%}{%- do backfill_commit() -%}{%- endmacro %}
 
 {% macro backfill_note(plan, slice, outcome, detail) -%}
   {%- set now = backfill_now() -%}

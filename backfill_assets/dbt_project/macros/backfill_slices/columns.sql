@@ -16,15 +16,6 @@
   {%- do return(backfill_fetch(backfill_filled(backfill_spelled().columns_of, {'relation': relation.replace("'", "''")}))) -%}
 {%- endmacro %}
 
-{% macro snowflake__backfill_columns(relation, at) -%}
-  {%- set there = adapter.get_relation(database=at.database, schema=backfill_stored(at.schema), identifier=backfill_stored(at.name)) if at.schema else api.Relation.create(identifier=backfill_stored(at.name), quote_policy={'identifier': true}) -%}
-  {%- set found = [] -%}
-  {%- if there -%}
-    {%- for column in adapter.get_columns_in_relation(there) -%}{%- do found.append([column.name, column.data_type]) -%}{%- endfor -%}
-  {%- endif -%}
-  {%- do return(found) -%}
-{%- endmacro %}
-
 {% macro backfill_folded(name) -%}
   {%- do return(name if backfill_spelled().case_sensitive else name | lower) -%}
 {%- endmacro %}

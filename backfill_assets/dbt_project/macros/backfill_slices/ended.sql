@@ -5,12 +5,12 @@
   {%- for result in results if (result.status | string) == 'error' and result.node.config.get('materialized') == 'backfill_slices' and 'was left as it was' not in (result.message or '') -%}
     {%- set run, node = backfill_run_vars(), result.node -%}
     {%- set zone = node.config.get('time_zone') or 'UTC' -%}
-    {%- set label = node.schema ~ '.' ~ (node.alias or node.name) -%}
-    {%- set plan = {'schema': node.schema, 'name': node.alias or node.name, 'label': label, 'database': node.database, 'run': run,
-        'relation': backfill_quoted(node.schema) ~ '.' ~ backfill_quoted(node.alias or node.name),
+    {%- set place = backfill_place(node.relation_name, {'database': node.database, 'schema': node.schema, 'name': node.alias or node.name}) -%}
+    {%- set label = place.schema ~ '.' ~ place.name -%}
+    {%- set plan = {'schema': place.schema, 'name': place.name, 'label': label, 'database': place.database, 'run': run, 'relation': backfill_relation(place),
         'column': node.config.get('slice_column'), 'kind': node.config.get('slice_kind') or 'date', 'zone': zone,
         'code_version': run.code_version or node.checksum.checksum[:12]} -%}
-    {%- do backfill_begin() -%}
+    {%- do backfill_begin_aside() -%}
     {%- if plan.column and backfill_adapter_has_audit(plan) -%}
       {#- days are written in order, so that the first one without a row of this run is the one that failed -#}
       {%- set done = [] -%}
@@ -22,7 +22,7 @@
         {%- do backfill_note(plan, left[0], 'failed', {'error': 'WriteFailed', 'why': (result.message or 'no message') | string}) -%}
       {%- endif -%}
     {%- endif -%}
-    {%- do backfill_commit() -%}
+    {%- do adapter.dispatch('backfill_prepared')() -%}
   {%- endfor -%}
   {%- endif -%}
 {%- endmacro %}

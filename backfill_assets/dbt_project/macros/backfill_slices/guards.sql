@@ -4,20 +4,11 @@
   {#- one scan of the stage: every row belongs to the day, has a key, is there once, and fits its columns -#}
   {%- if plan.pace.fit is none -%}
     {%- do plan.pace.update({'fit': backfill_fit(plan, slice)}) -%}
+    {%- do plan.pace.fit.update({'checksum': backfill_checksum(plan.pace.fit)}) -%}
+    {%- do plan.pace.update({'asked': backfill_asked_of_stage(plan)}) -%}
   {%- endif -%}
-  {%- set fit, stage = plan.pace.fit, plan.stage_relation -%}
-  {%- set keys = backfill_listed(plan.key_columns) if plan.key_columns else '' -%}
-  {%- set column = backfill_quoted(plan.column) -%}
-  {%- set rows = 'SELECT ' ~ backfill_aliased(fit) ~ ' FROM ' ~ stage -%}
-  {%- set asked = ['count(*)', 'count(CASE WHEN ' ~ backfill_predicate(plan, slice) ~ ' THEN 1 END)', backfill_checksum(fit),
-      'count(*) - count(' ~ column ~ ')', 'CAST(min(' ~ column ~ ') AS ' ~ backfill_spelled().text_type ~ ')', 'CAST(max(' ~ column ~ ') AS ' ~ backfill_spelled().text_type ~ ')'] -%}
-  {%- if keys -%}
-    {%- set nulls = [] -%}
-    {%- for key in plan.key_columns -%}{%- do nulls.append(backfill_quoted(key) ~ ' IS NULL') -%}{%- endfor -%}
-    {%- do asked.append('count(CASE WHEN ' ~ (nulls | join(' AND ')) ~ ' THEN 1 END)') -%}
-    {%- do asked.append('(SELECT count(*) FROM (SELECT 1 AS one FROM ' ~ stage ~ ' GROUP BY ' ~ keys ~ ' HAVING count(*) > 1) AS twice)') -%}
-  {%- endif -%}
-  {%- set found = backfill_fetch('SELECT ' ~ (asked | join(', ')) ~ ' FROM (' ~ rows ~ ') AS staged')[0] -%}
+  {%- set keys, column = plan.key_columns, backfill_quoted(plan.column) -%}
+  {%- set found = backfill_fetch(backfill_filled(plan.pace.asked, {'belongs': slice.predicate}))[0] -%}
   {%- set total, inside = found[0] | int, found[1] | int -%}
   {%- if inside < total -%}
     {%- do backfill_refuse(plan, slice, 'BadRows', (total - inside) ~ ' of ' ~ total ~ ' rows do not belong to it, ' ~ found[3] ~ ' of them without a value; ' ~ column ~ ' runs from ' ~ found[4] ~ ' to ' ~ found[5] ~ ', and the slice is ' ~ backfill_predicate(plan, slice),
@@ -36,6 +27,20 @@
   {%- for statement in plan.pace.ddl -%}{%- do backfill_run(statement) -%}{%- endfor -%}
   {%- do plan.pace.ddl.clear() -%}
   {%- do return({'rows': total, 'checksum': found[2] | string}) -%}
+{%- endmacro %}
+
+{% macro backfill_asked_of_stage(plan) -%}
+  {#- the question of every day, with a word where the day stands -#}
+  {%- set fit, stage, column, kind = plan.pace.fit, plan.stage_relation, backfill_quoted(plan.column), backfill_spelled().text_type -%}
+  {%- set asked = ['count(*)', 'count(CASE WHEN <<belongs>> THEN 1 END)', fit.checksum, 'count(*) - count(' ~ column ~ ')',
+      'CAST(min(' ~ column ~ ') AS ' ~ kind ~ ')', 'CAST(max(' ~ column ~ ') AS ' ~ kind ~ ')'] -%}
+  {%- if plan.key_columns -%}
+    {%- set nulls = [] -%}
+    {%- for key in plan.key_columns -%}{%- do nulls.append(backfill_quoted(key) ~ ' IS NULL') -%}{%- endfor -%}
+    {%- do asked.append('count(CASE WHEN ' ~ (nulls | join(' AND ')) ~ ' THEN 1 END)') -%}
+    {%- do asked.append('(SELECT count(*) FROM (SELECT 1 AS one FROM ' ~ stage ~ ' GROUP BY ' ~ backfill_listed(plan.key_columns) ~ ' HAVING count(*) > 1) AS twice)') -%}
+  {%- endif -%}
+  {%- do return('SELECT ' ~ (asked | join(', ')) ~ ' FROM (SELECT ' ~ backfill_aliased(fit) ~ ' FROM ' ~ stage ~ ') AS staged') -%}
 {%- endmacro %}
 
 {% macro backfill_aliased(fit) -%}
@@ -70,22 +75,15 @@
   {%- endif -%}
 {%- endmacro %}
 
-{% macro backfill_refuse_stale(plan, slice, read_at, lane) -%}
-  {#- after the claim: rows of the day now, and whether anybody wrote it from a later look at the source -#}
-  {%- set rivals = backfill_fetch('SELECT ' ~ backfill_spelled().transaction ~ ', rival.run_id FROM (SELECT 1 AS one) AS this_run LEFT JOIN ('
-      ~ backfill_audit_query(plan, slice, 'newer_read', read_at) ~ ') AS rival (run_id, read_at, dimensions) ON TRUE') -%}
-  {%- if rivals[0][1] is not none -%}
-    {%- do backfill_refuse(plan, slice, 'StaleSource', 'run ' ~ (rivals[0][1] | string)[:8] ~ ' wrote it from a source read after this run read its own at ' ~ read_at.isoformat(), 'Run this day again, so that it reads the source as it is now') -%}
+{% macro backfill_refuse_stale(plan, slice, read_at, lane, before) -%}
+  {#- after the claim: nobody wrote the day from a later look at the source, and who rewrites says why -#}
+  {%- if before.rival -%}
+    {%- do backfill_refuse(plan, slice, 'StaleSource', 'run ' ~ before.rival[:8] ~ ' wrote it from a source read after this run read its own at ' ~ read_at.isoformat(), 'Run this day again, so that it reads the source as it is now') -%}
   {%- endif -%}
   {%- set demand = plan.run.require_reason -%}
-  {%- if not plan.run.reason and demand != 'never' and (demand == 'always' or lane == 'backfill') -%}
-    {%- if demand == 'always' or backfill_fetch(backfill_audit_query(plan, slice, 'was_loaded')) -%}
-      {%- do backfill_refuse(plan, slice, 'Refused', 'no reason is given, and ' ~ ('every run needs one here' if demand == 'always' else 'it was loaded before'), "Add the var 'reason' with a sentence that will still make sense in a year") -%}
-    {%- endif -%}
+  {%- if not plan.run.reason and demand != 'never' and (demand == 'always' or before.loaded) -%}
+    {%- do backfill_refuse(plan, slice, 'Refused', 'no reason is given, and ' ~ ('every run needs one here' if demand == 'always' else 'it was loaded before'), "Add the var 'reason' with a sentence that will still make sense in a year") -%}
   {%- endif -%}
-  {%- set found = backfill_fetch('SELECT count(*), ' ~ backfill_spelled().transaction ~ ' FROM ' ~ plan.relation ~ ' WHERE ' ~ backfill_predicate(plan, slice))[0] -%}
-  {%- do backfill_must_be_one_transaction(plan, slice, rivals[0][0], found[1]) -%}
-  {%- do return({'rows': found[0] | int, 'transaction': found[1]}) -%}
 {%- endmacro %}
 
 {% macro backfill_refuse_shrunk(plan, slice, before, rows) -%}
@@ -96,17 +94,10 @@
   {%- endif -%}
 {%- endmacro %}
 
-{% macro backfill_verify(plan, slice, staged, transaction) -%}
-  {#- read the day back inside the transaction, and prove that it is one -#}
-  {%- set found = backfill_fetch('SELECT count(*), ' ~ backfill_checksum(plan.pace.fit) ~ ', ' ~ backfill_spelled().transaction ~ ' FROM ' ~ plan.relation ~ ' WHERE ' ~ backfill_predicate(plan, slice))[0] -%}
-  {%- do backfill_must_be_one_transaction(plan, slice, transaction, found[2]) -%}
-  {%- if (found[0] | int) != staged.rows or (found[1] | string) != staged.checksum -%}
-    {%- do backfill_refuse(plan, slice, 'WriteFailed', staged.rows ~ ' rows were staged and ' ~ found[0] ~ ' found with ' ~ ('the same' if (found[1] | string) == staged.checksum else 'another') ~ ' checksum', 'Look for a trigger, a default or another writer that changes rows on their way, then run this again') -%}
-  {%- endif -%}
-{%- endmacro %}
-
-{% macro backfill_must_be_one_transaction(plan, slice, first, second) -%}
-  {%- if first | string != second | string -%}
-    {%- do backfill_wrong(plan.label ~ ' ' ~ slice.name, 'its statements commit one by one, so that a failure could leave it empty', "Leave out disable_transactions and autocommit in dbt's profile") -%}
+{% macro backfill_verify(plan, slice, staged, before, after) -%}
+  {#- what is in the table inside the transaction is what was staged, and it is one transaction -#}
+  {%- do backfill_must_be_one_transaction(plan, slice, before.transaction, after.transaction) -%}
+  {%- if after.rows != staged.rows or after.checksum != staged.checksum -%}
+    {%- do backfill_refuse(plan, slice, 'WriteFailed', staged.rows ~ ' rows were staged and ' ~ after.rows ~ ' found with ' ~ ('the same' if after.checksum == staged.checksum else 'another') ~ ' checksum', 'Look for a trigger, a default or another writer that changes rows on their way, then run this again') -%}
   {%- endif -%}
 {%- endmacro %}

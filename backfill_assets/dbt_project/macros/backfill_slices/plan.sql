@@ -1,8 +1,8 @@
 {# What a model declares and what the invocation was told, as one plan; what cannot be right is refused here. #}
 
 {% macro backfill_plan() -%}
-  {%- set schema, name = this.schema, this.identifier -%}
-  {%- set label = schema ~ '.' ~ name -%}
+  {%- set place = backfill_place(this | string, {'database': this.database, 'schema': this.schema, 'name': this.identifier}) -%}
+  {%- set label = place.schema ~ '.' ~ place.name -%}
   {%- set column = config.get('slice_column') -%}
   {%- if not column -%}
     {%- do backfill_wrong(label, "the model names no slice_column, so a second run would not know what to delete", "Add slice_column='the_column_of_the_day' to its config, and filter its source with in_slice()") -%}
@@ -24,9 +24,9 @@
   {%- endif -%}
   {%- set zone = config.get('time_zone', 'UTC') -%}
   {%- set run = backfill_run_vars() -%}
+  {%- set stage = 'backfill_stage_' ~ local_md5(invocation_id ~ label)[:20] -%}
   {%- do return({
-    'schema': schema, 'name': name, 'label': label, 'database': this.database,
-    'relation': backfill_quoted(schema) ~ '.' ~ backfill_quoted(name),
+    'schema': place.schema, 'name': place.name, 'label': label, 'database': place.database, 'relation': backfill_relation(place),
     'column': column, 'kind': kind, 'zone': zone, 'policy': policy,
     'key_columns': [keys] if keys is string else keys,
     'duplicate_keys': config.get('duplicate_keys', 'block'),
@@ -34,11 +34,28 @@
     'max_shrink': config.get('max_shrink', 0.5), 'shrink_floor': config.get('shrink_floor', 100),
     'slices': backfill_days(label, zone), 'run': run,
     'code_version': run.code_version or model.checksum.checksum[:12],
-    'stage': 'backfill_stage_' ~ local_md5(invocation_id ~ label)[:20],
+    'stage': stage, 'stage_relation': backfill_stage_relation(stage, run),
     'sources': backfill_changing_sources(), 'rules': backfill_rules(),
-    'pace': {'fit': none, 'written': 0, 'rows': 0, 'ddl': []}
+    'pace': {'fit': none, 'asked': none, 'written': 0, 'rows': 0, 'ddl': [], 'clock': none, 'unproven': none}
   }) -%}
 {%- endmacro %}
+
+{% macro backfill_place(rendered, told) -%}
+  {#- where a model's table is, in the names that this program has for it -#}
+  {%- do return(adapter.dispatch('backfill_place')(rendered, told)) -%}
+{%- endmacro %}
+
+{% macro default__backfill_place(rendered, told) -%}{%- do return(told) -%}{%- endmacro %}
+
+{% macro backfill_relation(place) -%}{%- do return(adapter.dispatch('backfill_relation')(place)) -%}{%- endmacro %}
+
+{% macro default__backfill_relation(place) -%}
+  {%- do return(backfill_quoted(place.schema) ~ '.' ~ backfill_quoted(place.name)) -%}
+{%- endmacro %}
+
+{% macro backfill_stage_relation(stage, run) -%}{%- do return(adapter.dispatch('backfill_stage_relation')(stage, run)) -%}{%- endmacro %}
+
+{% macro default__backfill_stage_relation(stage, run) -%}{%- do return(backfill_quoted(stage)) -%}{%- endmacro %}
 
 {% macro backfill_run_vars() -%}
   {%- set allow = (var('allow', '') or '') | string -%}
@@ -59,6 +76,9 @@
     'launched_by': var('launched_by', none) or env_var('USER', '') or none,
     'code_version': var('code_version', none), 'strategy': 'recompute',
     'audit': var('backfill_audit_schema', 'backfill'),
+    'stage_schema': var('backfill_stage_schema', none) or env_var('BACKFILL_DBT_STAGE_SCHEMA', 'backfill'),
+    'lock_wait': var('lock_wait', env_var('BACKFILL_DBT_LOCK_WAIT', '600')) | float,
+    'statement_timeout': var('statement_timeout', env_var('BACKFILL_DBT_STATEMENT_TIMEOUT', '0')) | float,
     'require_reason': var('require_reason', 'backfill'), 'live_days': var('live_days', 3) | int,
     'detail': fromjson(var('run_detail', '{}') | string)
   }) -%}

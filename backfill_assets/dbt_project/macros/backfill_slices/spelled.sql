@@ -22,6 +22,7 @@
   },
   "hash_joint": ", ",
   "hash_sum": "CAST(coalesce(sum({hash}), 0) AS VARCHAR)",
+  "day_of_instant": "CAST({column} AT TIME ZONE {zone} AS DATE)",
   "audit": {
     "definition": [
       "CREATE SCHEMA IF NOT EXISTS <<audit>>",
@@ -72,7 +73,10 @@
   "columns_of": "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = <<name>> AND <<where>> ORDER BY column_index",
   "there": "database_name = current_database() AND schema_name = <<schema>>",
   "staged": "database_name = 'temp'",
-  "transaction": "CAST(txid_current() AS VARCHAR)"
+  "transaction": "CAST(txid_current() AS VARCHAR)",
+  "begin_aside": "",
+  "clock": "''",
+  "rival": " (run_id, read_at, dimensions)"
 }) %}{% endmacro %}
 
 {% macro postgres__backfill_spelled() %}{% do return({
@@ -123,6 +127,7 @@
   },
   "hash_joint": " # ",
   "hash_sum": "CAST(coalesce(sum({hash}), 0) AS TEXT)",
+  "day_of_instant": "CAST({column} AT TIME ZONE {zone} AS DATE)",
   "audit": {
     "definition": [
       "CREATE SCHEMA IF NOT EXISTS <<audit>>",
@@ -200,6 +205,9 @@
   ],
   "columns_of": "SELECT attname, format_type(atttypid, atttypmod), typtype = 'd' FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type AS t ON t.oid = atttypid WHERE attrelid = to_regclass('<<relation>>') AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
   "transaction": "CAST(now() AS TEXT)",
+  "begin_aside": "BEGIN ISOLATION LEVEL READ COMMITTED;\n",
+  "clock": "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+  "rival": " (run_id, read_at, dimensions)",
   "claim": {
     "who": "SET LOCAL application_name = 'backfill_assets run <<run>>'",
     "policies": "SET LOCAL row_security = off",
@@ -247,6 +255,7 @@
   },
   "hash_joint": ", ",
   "hash_sum": "CAST(coalesce(sum({hash}), 0) AS VARCHAR)",
+  "day_of_instant": "CAST(CONVERT_TIMEZONE({zone}, {column}) AS DATE)",
   "audit": {
     "definition": [
       "CREATE SCHEMA IF NOT EXISTS <<audit>>",
@@ -314,7 +323,21 @@
   "settings": [
     "ALTER SESSION SET TIMEZONE = 'UTC' TIMESTAMP_TYPE_MAPPING = 'TIMESTAMP_NTZ' QUOTED_IDENTIFIERS_IGNORE_CASE = FALSE TRANSACTION_ABORT_ON_ERROR = TRUE ABORT_DETACHED_QUERY = TRUE CLIENT_STAGE_ARRAY_BINDING_THRESHOLD = 0 BINARY_INPUT_FORMAT = 'HEX' DATE_INPUT_FORMAT = 'AUTO' TIMESTAMP_INPUT_FORMAT = 'AUTO'"
   ],
-  "transaction": "'dbt begins it itself'",
+  "transaction": "CURRENT_TRANSACTION()",
+  "begin_aside": "",
+  "clock": "to_char(SYSDATE(), 'YYYY-MM-DD HH24:MI:SS.FF6')",
+  "rival": "",
+  "unset": [
+    "TIMEZONE",
+    "TIMESTAMP_TYPE_MAPPING",
+    "QUOTED_IDENTIFIERS_IGNORE_CASE",
+    "TRANSACTION_ABORT_ON_ERROR",
+    "ABORT_DETACHED_QUERY",
+    "CLIENT_STAGE_ARRAY_BINDING_THRESHOLD",
+    "BINARY_INPUT_FORMAT",
+    "DATE_INPUT_FORMAT",
+    "TIMESTAMP_INPUT_FORMAT"
+  ],
   "claim": {
     "making": "CREATE TABLE IF NOT EXISTS <<claims>> COMMENT = <<comment>> AS SELECT column1 AS bucket, CAST(NULL AS VARCHAR) AS holder, CAST(NULL AS TIMESTAMP_NTZ) AS claimed_at FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12), (13), (14), (15), (16), (17), (18), (19), (20), (21), (22), (23), (24), (25), (26), (27), (28), (29), (30), (31)) AS buckets (column1)",
     "update": "UPDATE <<claims>> SET holder = '<<run>>', claimed_at = SYSDATE() WHERE bucket IN (<<buckets>>)",

@@ -13,6 +13,13 @@
   /*backfill {{ tojson({'column': column, 'kind': kind, 'zone': zone}, sort_keys=true) }}*/({{ condition }})/*backfill*/
 {%- endmacro %}
 
+{% macro day_of(column, zone='UTC') -%}
+  {#- the day of an instant in a zone, which each warehouse spells its own way -#}
+  {%- if execute -%}
+  {{- backfill_spelled().day_of_instant.replace('{column}', column).replace('{zone}', backfill_text(zone)) -}}
+  {%- endif -%}
+{%- endmacro %}
+
 {% macro backfill_between(column, kind, zone, start, end) -%}
   {%- do return(column ~ ' >= ' ~ backfill_bound(kind, zone, start) ~ ' AND ' ~ column ~ ' < ' ~ backfill_bound(kind, zone, end)) -%}
 {%- endmacro %}

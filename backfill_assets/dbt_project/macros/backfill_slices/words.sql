@@ -46,42 +46,13 @@
   {%- do return(load_result('backfill')['data']) -%}
 {%- endmacro %}
 
-{% macro backfill_commit() -%}{%- do adapter.commit() -%}{%- endmacro %}
-
-{% macro backfill_begin() -%}{%- do adapter.dispatch('backfill_begin')() -%}{%- endmacro %}
-
-{% macro default__backfill_begin() -%}
-  {#- dbt itself says BEGIN before the first statement after a commit -#}
-{%- endmacro %}
-
-{% macro postgres__backfill_begin() -%}
-  {#- dbt leaves BEGIN to its driver, which says it once: after dbt's own COMMIT every statement would commit by itself -#}
-  {%- do backfill_run('BEGIN ISOLATION LEVEL READ COMMITTED') -%}
-{%- endmacro %}
-
-{% macro backfill_begin_again() -%}
-  {#- undo everything and begin anew, so that dbt's own idea of an open transaction stays true -#}
-  {%- do backfill_run('ROLLBACK') -%}
-  {%- do backfill_run('BEGIN') -%}
-{%- endmacro %}
-
 {% macro backfill_now() -%}
-  {%- do return(adapter.dispatch('backfill_now')()) -%}
-{%- endmacro %}
-
-{% macro duckdb__backfill_now() -%}
-  {#- the warehouse is this process, so its clock is this one -#}
-  {%- do return(modules.datetime.datetime.now(modules.pytz.utc)) -%}
-{%- endmacro %}
-
-{% macro postgres__backfill_now() -%}
-  {%- do return(backfill_read_instant(backfill_fetch("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')")[0][0])) -%}
-{%- endmacro %}
-
-{% macro snowflake__backfill_now() -%}
-  {%- do return(backfill_read_instant(backfill_fetch("SELECT to_char(SYSDATE(), 'YYYY-MM-DD HH24:MI:SS.FF6')")[0][0])) -%}
+  {%- set clock = backfill_spelled().clock -%}
+  {%- do return(backfill_read_instant('' if clock == "''" else backfill_fetch('SELECT ' ~ clock)[0][0])) -%}
 {%- endmacro %}
 
 {% macro backfill_read_instant(shown) -%}
+  {#- what the warehouse's clock showed; DuckDB runs in this process, whose clock it has -#}
+  {%- if not shown -%}{%- do return(modules.datetime.datetime.now(modules.pytz.utc)) -%}{%- endif -%}
   {%- do return(modules.pytz.utc.localize(modules.datetime.datetime.strptime(shown | string, '%Y-%m-%d %H:%M:%S.%f'))) -%}
 {%- endmacro %}

@@ -7,7 +7,7 @@
     schema_policy='add',
 ) }}
 select
-  cast(orders.ordered_at at time zone 'UTC' as date) as order_date,
+  {{ day_of('orders.ordered_at') }} as order_date,
   orders.order_id,
   orders.ordered_at,
   orders.customer_id,
