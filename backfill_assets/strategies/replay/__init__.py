@@ -5,6 +5,8 @@ from backfill_assets.strategies.replay.debezium import Debezium
 from backfill_assets.strategies.replay.events import Events, Field, Json
 from backfill_assets.strategies.replay.files import FileEvents
 from backfill_assets.strategies.replay.kafka import KafkaEvents
+from backfill_assets.strategies.replay.kinesis import KinesisEvents
+from backfill_assets.strategies.replay.relation import TableEvents
 
 __all__ = [
     "Debezium",
@@ -13,5 +15,7 @@ __all__ = [
     "FileEvents",
     "Json",
     "KafkaEvents",
+    "KinesisEvents",
+    "TableEvents",
     "replay_asset",
 ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from backfill_assets.strategies.replay.debezium import Debezium
+from backfill_assets.strategies.replay.debezium import UNLOGGED, Debezium
 from backfill_assets.strategies.replay.events import Events, Field, Json
 
 _PER_SECOND = {"s": 1_000_000, "ms": 1_000, "us": 1}
+# the years 1 to 9999, as days and microseconds of a day: what is outside is no time, and SQL would fail on some of it
+_FIRST_DAY, _LAST_DAY, _DAY = -719_162, 2_932_896, 86_400_000_000
 _WHOLE = r"-?[0-9]+(\.0*)?"
 _DATE = r"-?[0-9]{4,6}-[0-9]{2}-[0-9]{2}"
 _CLOCK = _DATE + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?"
@@ -152,13 +154,21 @@ def value_of(field: Field, text: str) -> str:
 def _counted(field: Field, text: str) -> str:
     """Return a time that is a number of `unit` since 1970; parts of a microsecond are cut off, as in a day's last one."""
     if field.unit == "days":
-        return f"DATE '1970-01-01' + CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN TRY_CAST({text} AS INTEGER) END"
-    number = f"CASE WHEN regexp_full_match({text}, '-?[0-9]+(\\.[0-9]*)?') THEN TRY_CAST({text} AS DECIMAL(38, 9)) END"
+        days = (
+            f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN TRY_CAST({text} AS INTEGER) END"
+        )
+        return f"(DATE '1970-01-01' + CASE WHEN ({days}) BETWEEN {_FIRST_DAY} AND {_LAST_DAY} THEN {days} END)"
+    number = f"CASE WHEN regexp_full_match({text}, '-?[0-9]+(\\.[0-9]*)?') THEN TRY_CAST({text} AS DECIMAL(28, 9)) END"
     if field.unit == "ns":
-        micros = f"floor(({number}) / 1000)"
+        # in whole numbers: a division of decimals is one of floating points, which puts a day's last one on the next
+        whole = (
+            f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN TRY_CAST({text} AS HUGEINT) END"
+        )
+        micros = f"(({whole}) - ((({whole}) % 1000) + 1000) % 1000) // 1000"
     else:
         micros = f"floor(({number}) * {_PER_SECOND[str(field.unit)]})"
-    instant = f"make_timestamptz(TRY_CAST({micros} AS BIGINT))"
+    held = f"CASE WHEN ({micros}) BETWEEN {_FIRST_DAY * _DAY} AND {(_LAST_DAY + 1) * _DAY - 1} THEN {micros} END"
+    instant = f"make_timestamptz(CAST({held} AS BIGINT))"
     if field.type == "TIMESTAMPTZ":
         return instant
     clock = f"timezone('UTC', {instant})"
@@ -167,9 +177,18 @@ def _counted(field: Field, text: str) -> str:
 
 def _reason(events: Events) -> str:
     cases = ["WHEN __bad IS NOT NULL THEN __bad"]
+    changes = isinstance(events.decode, Debezium)
     for n, (name, f) in enumerate(events.typed.items(), 1):
+        if changes and name not in events.key:
+            shown = name.replace("'", "''")
+            cases.append(
+                f"WHEN __x[{n}] = {literal(UNLOGGED)} AND NOT coalesce(__gone, false) THEN 'field {shown} was not logged, since it"
+                " is large and was not changed: set REPLICA IDENTITY FULL on its table'"
+            )
         says = f"'field {name.replace(chr(39), chr(39) * 2)} holds ' || left(__x[{n}], 60) || ', which is no {f.type}'"
-        cases.append(f"WHEN __x[{n}] IS NOT NULL AND {quoted(name)} IS NULL THEN {says}")
+        # what else a deletion tells of its row is not used
+        used = "true" if not changes or name in events.key else "NOT coalesce(__gone, false)"
+        cases.append(f"WHEN __x[{n}] IS NOT NULL AND {quoted(name)} IS NULL AND {used} THEN {says}")
     for name in events.key:
         shown = name.replace("'", "''")
         cases.append(f"WHEN {quoted(name)} IS NULL THEN 'it has no {shown}, which is of its key'")

@@ -41,7 +41,9 @@ def read_into(
 ) -> Pass:
     """Put the events of `[start, end)` of every shard into `scratch`, `at_once` shards at a time; raise what one raised."""
     shards = [shard for shard in reading.shards if not shard.is_empty]
-    progress = _Progress(sum(shard.total for shard in shards), say, clock)
+    totals = [shard.total for shard in shards]
+    known = [total for total in totals if total is not None]
+    progress = _Progress(sum(known) if len(known) == len(totals) else None, say, clock)
     for place, batch in _batches(reading, shards, start, end, at_once):
         scratch.add(place, batch)
         progress.after(batch.num_rows)
@@ -51,7 +53,7 @@ def read_into(
 class _Progress:
     """How far a pass is: rate, and at most how long it still takes."""
 
-    def __init__(self, total: int, say: Report, clock: Callable[[], float]) -> None:
+    def __init__(self, total: int | None, say: Report, clock: Callable[[], float]) -> None:
         self._total, self._say, self._clock = total, say, clock
         self.began = self._told = clock()
         self.done = 0
@@ -63,10 +65,10 @@ class _Progress:
             return
         self._told = now
         rate = self.done / (now - self.began)
-        left = max(0, self._total - self.done) / rate if rate else 0.0
-        self._say(
-            f"{self.done:,} events read, {rate:,.0f} a second; {left:,.0f} s are left at the most."
-        )
+        told = f"{self.done:,} events read, {rate:,.0f} a second"
+        if self._total is not None and rate:
+            told += f"; {max(0, self._total - self.done) / rate:,.0f} s are left at the most"
+        self._say(f"{told}.")
 
 
 def _batches(

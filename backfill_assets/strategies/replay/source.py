@@ -25,14 +25,14 @@ class Shard:
 
     `first` is the position of the first event that is still there, `end` the one behind the last: they are fixed, and
     what comes later is not read. `since` (aware) is the time from which on nothing is missing; None where nothing ever
-    was, so that there were no events before the first. `total` is how many there are at most.
+    was, so that there were no events before the first. `total` is how many there are at most; None where the source cannot tell.
     """
 
     name: str
     first: str
     end: str
     since: datetime | None
-    total: int
+    total: int | None
 
     @property
     def is_empty(self) -> bool:
