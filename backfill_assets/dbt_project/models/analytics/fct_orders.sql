@@ -5,6 +5,12 @@
     time_zone='UTC',
     unique_key='order_id',
     schema_policy='add',
+    source={
+        'sql': "select * from raw.orders where status = 'confirmed'",
+        'on': 'ordered_at',
+        'ingested_at': 'loaded_at',
+    },
+    meta={'late_rows': 'report'},
 ) }}
 select
   cast(orders.ordered_at at time zone 'UTC' as date) as order_date,
