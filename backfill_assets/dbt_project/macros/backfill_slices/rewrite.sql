@@ -20,6 +20,7 @@
   {%- set read_at = backfill_now() -%}
   {%- do slice.update({'started_at': read_at}) -%}
   {%- set lane = backfill_lane(plan, slice, read_at) -%}
+  {%- do backfill_refuse_over_budget(plan, slice, read_at) -%}
   {%- do backfill_refuse_changed_source(plan, slice, lane, read_at) -%}
   {%- do backfill_stage(plan, backfill_narrowed(sql, slice.start, slice.end)) -%}
   {%- set staged = backfill_measure(plan, slice) -%}
