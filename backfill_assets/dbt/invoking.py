@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +28,7 @@ from backfill_assets.writing import Run
 
 # as fresh as every other answer of the switch
 _PAUSE_SECONDS = 1.0
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ def invoked(
         with _ended_by_a_pause(process, holds) as paused:
             events = list(process.stream())
         error = process.get_error()
-    said = [str(error)] if error is not None else []
+    # of a process that was killed only its command would be told, and by whom nobody knows
+    was_killed = (process.process.returncode or 0) < 0
+    said = [str(error)] if error is not None and not was_killed else []
     return Ended(events, said, paused.is_set())
 
 
@@ -153,6 +157,11 @@ def _ended_by_a_pause(
             if holds():
                 paused.set()
                 dbt.process.send_signal(signal.SIGINT)
+                try:
+                    dbt.process.wait(_END_SECONDS)
+                except subprocess.TimeoutExpired:
+                    # what is started by a shell in the background may not hear an interrupt
+                    dbt.process.terminate()
                 return
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -107,3 +109,40 @@ def test_a_pause_in_the_middle_of_a_range_keeps_the_days_before_it_and_the_run_i
     (new,) = place.daemon.job("resume_backfill", backfill=backfill, by="ana")["launched"]
     assert place.daemon.end(new) == "COMPLETED_SUCCESS"
     assert place.loads(new) == days(4, 6)
+
+
+@pytest.mark.only("postgres", why="another writer inside the warehouse at the same time")
+def test_a_pause_that_ends_while_dbt_is_ending_lets_the_same_run_do_the_rest(place: Place) -> None:
+    assert place.backfill([day(9)])[1] == "COMPLETED_SUCCESS"  # the table is there
+    with somebody_on(place.warehouse, day(4)):
+        backfill, thread = backfilled_meanwhile(place, days(1, 6))
+        dbt = waiting_dbt(place.warehouse)
+        Switch(place.instance).pause(Scope(backfill=backfill), "a moment", "ana")
+        until(lambda: not dbt.is_running() or dbt.status() == psutil.STATUS_ZOMBIE, 60)
+        Switch(place.instance).resume(Scope(backfill=backfill), "it is right again", "ana")
+    thread.join(300)
+    assert place.loads(backfill) == days(1, 6), place.said(backfill)
+    assert len(place.daemon.runs(backfill)) == 1
+
+
+@pytest.mark.only("postgres", why="another writer inside the warehouse at the same time")
+def test_a_dbt_that_is_killed_leaves_its_day_as_it_was_and_the_rest_can_be_resumed(
+    place: Place,
+) -> None:
+    assert place.backfill([day(9)])[1] == "COMPLETED_SUCCESS"  # the table is there
+    with somebody_on(place.warehouse, day(4)):
+        backfill, thread = backfilled_meanwhile(place, days(1, 6))
+        os.kill(waiting_dbt(place.warehouse).pid, signal.SIGKILL)
+        thread.join(200)
+    assert place.loads(backfill) == days(1, 3)
+    assert "dbt ended without a word, as a process does that is killed" in place.said(backfill)
+    assert place.instance.get_materialized_partitions(FCT) == {*days(1, 3), day(9)}
+    assert [pause.scope.backfill for pause in place.pauses()] == [backfill]
+    Switch(place.instance).resume(Scope(backfill=backfill), "there is memory again", "ana")
+    (new,) = place.daemon.job("resume_backfill", backfill=backfill, by="ana")["launched"]
+    assert place.daemon.end(new) == "COMPLETED_SUCCESS"
+    assert place.loads(new) == days(4, 6)
+    counted = place.warehouse.rows(
+        "SELECT CAST(order_date AS TEXT), count(*), count(DISTINCT order_id) FROM analytics.fct_orders GROUP BY 1 ORDER BY 1"
+    )
+    assert counted == [(d, place.wanted(d), place.wanted(d)) for d in (*days(1, 6), day(9))]
