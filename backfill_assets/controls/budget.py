@@ -21,6 +21,7 @@ from backfill_assets.writing import AuditTable, Spent
 
 TAG = "budget/"
 USED_UP = "is used up: "
+_HOW_TABLE = "raise the table's budget where it is declared"
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,14 @@ class Budget:
         """Whether there is any cap."""
         return any(getattr(self, field.name) is not None for field in fields(self))
 
+    def as_plain(self) -> dict[str, float | str]:
+        """Return the caps that there are, as numbers and texts."""
+        return {
+            field.name: value.isoformat() if isinstance(value, datetime) else value
+            for field in fields(self)
+            if (value := getattr(self, field.name)) is not None
+        }
+
     @property
     def told(self) -> str:
         """The caps in words."""
@@ -124,11 +133,7 @@ def raise_budget(
     _must_be_told(reason, by)
     if not budget.is_set:
         raise _wrong("none", "", "no cap is given", "Give seconds, rows, cost or deadline")
-    caps = {
-        field.name: value.isoformat() if isinstance(value, datetime) else value
-        for field in fields(budget)
-        if (value := getattr(budget, field.name)) is not None
-    }
+    caps = budget.as_plain()
 
     def add(document: Document) -> Document:
         _must_raise(budget, _caps_in(document).over(given or Budget()))
@@ -180,7 +185,7 @@ def within_budget(
             of_table = spent(table)
             if over := by_table.exceeded(of_table, now):
                 found += [f"{one} on {table.qualified}" for one in over]
-                helps.append("raise the table's budget where it is declared")
+                helps.append(_HOW_TABLE)
             left += by_table.cost_left(of_table)
         if not found:
             if (
@@ -188,11 +193,38 @@ def within_budget(
             ):  # without a cap nothing has opened the warehouse for this, and nothing needs to
                 session().may_cost(min(left))
             return None
-        whose = f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
         how = f"{' and '.join(helps)}, then launch the rest"
-        return f"the budget of {whose} {USED_UP}{', '.join(found)}; {how}"
+        return f"the budget of {_whose(family)} {USED_UP}{', '.join(found)}; {how}"
 
     return why
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a family may spend in all and on one table, for `within_budget` and for whoever asks the audit on its own."""
+
+    family: Family
+    given: Budget
+    by_table: Budget
+
+    def asked_elsewhere(self, instance: dg.DagsterInstance) -> dict[str, Any] | None:
+        """Return caps, whose spending counts, and the words of a refusal, as plain values; None without any cap.
+
+        For a program that asks before each of its slices, inside the warehouse, since nobody else can look meanwhile.
+        """
+        total = _raised(instance, self.family).over(self.given)
+        if not total.is_set and not self.by_table.is_set:
+            return None
+        backfills = self.family.backfills(instance)
+        return {
+            "caps": total.as_plain(),
+            "table_caps": self.by_table.as_plain(),
+            "of": "backfill_id" if backfills else "run_id",
+            "ids": list(backfills or self.family.runs(instance)),
+            "used_up": f"the budget of {_whose(self.family)} {USED_UP}",
+            "how": _how(self.family),
+            "how_table": _HOW_TABLE,
+        }
 
 
 def _raised(instance: dg.DagsterInstance, family: Family) -> Budget:
@@ -230,6 +262,10 @@ def _must_be_told(reason: str, by: str) -> None:
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} empty",
             "Say why more may be spent, and who you are",
         )
+
+
+def _whose(family: Family) -> str:
+    return f"backfill {family.backfill}" if family.backfill else f"run {family.run[:8]}"
 
 
 def _how(family: Family) -> str:

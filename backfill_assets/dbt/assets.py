@@ -9,7 +9,8 @@ from typing import Any
 import dagster as dg
 from dagster_dbt import dbt_assets
 
-from backfill_assets.dbt.building import build_slices, lane_of, reaching
+from backfill_assets.dbt.building import build_slices
+from backfill_assets.dbt.invoking import lane_of, reaching
 from backfill_assets.dbt.place import MANIFEST
 from backfill_assets.dbt.raw import FIRST_DAY
 from backfill_assets.dbt.translator import SlicesTranslator

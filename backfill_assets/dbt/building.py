@@ -1,26 +1,19 @@
-"""One dbt invocation for all partitions of a run: the gate before it, a pause during it, truth per partition after it."""
+"""Partitions of a run by dbt: the gate before every one of them, one invocation for as many as are let in, then the truth."""
 
 from __future__ import annotations
 
 import contextlib
-import json
-import os
-import signal
-import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import dagster as dg
 from dagster._core.execution.plan.outputs import StepOutputHandle
-from dagster_dbt import DbtCliInvocation, DbtCliResource
+from dagster_dbt import DbtCliResource
 
-from backfill_assets.controls.lanes import lane_by_tags
-from backfill_assets.dbt.environment import dbt_environment
+from backfill_assets.dbt.invoking import Ended, command_for, invoked
 from backfill_assets.dbt.results import Attempts, Told
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import BackfillError, DeclarationError, Refused
 from backfill_assets.io_managers import DeleteInsertIOManager
 from backfill_assets.io_managers.controlled import ONE_DOOR, RunGate, say_once
 from backfill_assets.io_managers.partitions import Target, target_of
@@ -29,19 +22,17 @@ from backfill_assets.io_managers.resuming import written_before
 from backfill_assets.io_managers.run_context import run_of
 from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.slice import Slice
-from backfill_assets.window import zone_named
 from backfill_assets.writing import AuditTable, Load, Run
-
-_PAUSE_SECONDS = 2.0
 
 
 def build_slices(
     context: dg.AssetExecutionContext, dbt: DbtCliResource, manager: DeleteInsertIOManager
 ) -> Iterator[Any]:
-    """Run `dbt build` once for all partitions of the run, and yield what Dagster is to know of each.
+    """Run `dbt build` for all partitions of the run, and yield what Dagster is to know of each.
 
-    The run's models have to be of `backfill_slices`. Every slice asks the gate first; a pause ends dbt, which leaves
-    the slice under way as it was; what is committed stays and is told.
+    The run's models have to be of `backfill_slices`. Every slice asks the gate first, and again while dbt runs: budget,
+    reason and retention inside the warehouse, a pause from outside. Where one of them says no, dbt ends, what is
+    committed stays and is told, and the run ends in the words of the gate, or goes on if that lets it by then.
     """
     with as_failure():
         yield from _Build(context, dbt, manager).events()
@@ -49,13 +40,22 @@ def build_slices(
 
 @dataclass(frozen=True)
 class _Model:
-    """One model of the run: its output, its table's slices, and those that are left to write."""
+    """One model of the run: its output, its table's slices, those that are to be written, and their gate."""
 
     key: dg.AssetKey
     output: dg.OutputContext
     target: Target
     left: list[Slice]
     before: Mapping[str, Load]
+    gate: RunGate
+
+    @property
+    def table(self) -> str:
+        return self.target.table.qualified
+
+
+# the slices of each model that are not written yet
+_Missing = dict[dg.AssetKey, list[Slice]]
 
 
 class _Build:
@@ -73,52 +73,86 @@ class _Build:
             manager.engine_of(self._run.lane), f"run {self._run.run_id[:8]}", context.log.info
         )
         self._models = [self._model(key) for key in keys]
+        self._events: list[Any] = []
 
     def events(self) -> Iterator[Any]:
         with self._sessions:
-            gates = [self._admitted(model) for model in self._models]
-            wanted = [slice_ for model in self._models for slice_ in model.left]
-            # dbt opens the warehouse itself
-            self._sessions.release()
-            said: list[str] = []
-            events: list[Any] = []
-            paused = False
-            if wanted:
-                # the project may lie where nobody may write
-                with tempfile.TemporaryDirectory(prefix="dbt-") as folder:
-                    with reaching(self._manager):
-                        dbt = self._dbt.cli(
-                            self._command(wanted),
-                            context=self._context,
-                            raise_on_error=False,
-                            target_path=Path(folder),
-                        )
-                    with _ended_by_a_pause(dbt, gates) as pause:
-                        events = list(dbt.stream())
-                    error = dbt.get_error()
-                paused = pause.is_set()
-                said = [str(error)] if error is not None else []
-            yield from self._told(events, said, gates if paused else [])
+            try:
+                told, failure = self._built()
+            except BaseException:  # a run that is terminated keeps its days too
+                with contextlib.suppress(Exception):
+                    for one in self._told():
+                        one.keep()
+                raise
+            for one in told:
+                if not one.missing():
+                    yield from one.finished(self._events)
+            for one in told:
+                if one.missing():
+                    one.keep()
+            if failure is not None:
+                raise failure
 
-    def _told(
-        self, events: Sequence[Any], said: Sequence[str], held_by: Sequence[RunGate]
-    ) -> Iterator[Any]:
-        """Yield what is done of every model; raise for the first slice that is not."""
+    def _built(self) -> tuple[list[Told], BackfillError | None]:
+        """Write what may be written; return what became of each model, and the error of a run that is not done."""
+        missing: _Missing = {model.key: model.left for model in self._models if model.left}
+        told, stuck = None, False
+        while missing:
+            try:
+                admitted = self._admitted(missing)
+            except Refused as error:
+                told = told or self._told()
+                return told, _first(told).stopped_by(error)
+            ended = self._invoked(admitted)
+            self._events += ended.events
+            told = self._told()
+            left: _Missing = {one.key: slices for one in told if (slices := one.missing())}
+            # a control ended it: the gate is asked for its words, and may let the rest in by now
+            goes_on = ended.paused or (ended.used_up and not stuck)
+            if not goes_on and _has_any(left, admitted):
+                return told, _first(told).failure(ended.said)
+            stuck, missing = ended.used_up and left == missing, left
+        return told or self._told(), None
+
+    def _told(self) -> list[Told]:
         attempts = Attempts(self._sessions.get(), self._audit, self._run.run_id)
-        told = [
+        return [
             Told(self._context, m.key, m.output, m.target, m.left, m.before, attempts)
             for m in self._models
         ]
-        failed = [one for one in told if one.missing()]
-        for one in told:
-            if one not in failed:
-                yield from one.finished(events)
-        for one in failed:
-            one.keep()
-        if failed:
-            for gate in held_by:
-                gate.let_in(failed[0].missing()[0])  # raises in the words of the pause
-            raise failed[0].failure(said)
+
+    def _admitted(self, missing: _Missing) -> _Missing:
+        """Ask the gate for each slice in order; return those before the first that it refuses, or raise where that is the very first."""
+        admitted: _Missing = {key: [] for key in missing}
+        gates = {model.key: model.gate for model in self._models}
+        in_order = sorted(
+            ((slice_, key) for key, slices in missing.items() for slice_ in slices),
+            key=lambda pair: pair[0].window.start.timestamp() if pair[0].window else 0.0,
+        )
+        for slice_, key in in_order:
+            try:
+                gates[key].let_in(slice_)
+            except Refused:
+                if not any(admitted.values()):
+                    raise
+                break  # it is asked for again, and refuses the run, once those before it are written
+            admitted[key].append(slice_)
+        return admitted
+
+    def _invoked(self, admitted: _Missing) -> Ended:
+        # dbt opens the warehouse itself
+        self._sessions.release()
+        command = command_for(
+            self._run,
+            self._manager,
+            {model.table: admitted.get(model.key, []) for model in self._models},
+            self._models[0].target.slices,
+            {model.table: model.gate.budget_asked_elsewhere() for model in self._models},
+        )
+        return invoked(self._context, self._dbt, self._manager, command, self._is_held)
+
+    def _is_held(self) -> bool:
+        return any(model.gate.holds() for model in self._models)
 
     def _output(self, key: dg.AssetKey) -> dg.OutputContext:
         step = self._context.op_execution_context.get_step_execution_context()
@@ -137,112 +171,20 @@ class _Build:
         target = target_of(output, metadata, None, _kind_is_declared)
         before = written_before(output.step_context, target, self._audit, self._sessions)
         left = [slice_ for slice_ in target.slices if slice_.name not in before]
-        return _Model(key, output, target, left, before)
-
-    def _admitted(self, model: _Model) -> RunGate:
-        """Ask the gate for each slice before dbt begins: budget, retention, reason, pause."""
         gate = RunGate(
-            self._manager.controls,
-            model.output,
-            model.target,
-            self._run,
-            self._audit,
-            self._sessions,
+            self._manager.controls, output, target, self._run, self._audit, self._sessions
         )
-        for slice_ in model.left:
-            gate.let_in(slice_)
-        return gate
-
-    def _command(self, wanted: Sequence[Slice]) -> list[str]:
-        days = sorted({_day(slice_) for slice_ in wanted})
-        run = self._run
-        told: dict[str, Any] = {
-            "start": str(days[0]),
-            "end": str(max(_last(slice_) for slice_ in wanted)),
-            "run_id": run.run_id,
-            "backfill_id": run.backfill_id,
-            "lane": run.lane,
-            "reason": run.reason,
-            "ticket": run.ticket,
-            "launched_by": run.launched_by,
-            "allow": ",".join(sorted(run.allows)),
-            "run_detail": run.detail,
-            "backfill_audit_schema": self._manager.audit_schema,
-            # the gate has asked for it already, and knows who need not give one
-            "require_reason": "never",
-        }
-        if days != sorted({_day(s) for m in self._models for s in m.target.slices}):
-            told["only_days"] = [str(day) for day in days]
-        given = {name: value for name, value in told.items() if value not in (None, "")}
-        return ["build", "--target", run.lane, "--vars", json.dumps(given)]
+        return _Model(key, output, target, left, before, gate)
 
 
-@contextlib.contextmanager
-def reaching(manager: DeleteInsertIOManager) -> Iterator[None]:
-    """Lead a dbt process that is started in the body to the IO manager's warehouse, by each lane's own door."""
-    mine = dbt_environment(manager.url, manager.lane_url)
-    before = {name: os.environ.get(name) for name in mine}
-    os.environ.update(mine)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _first(told: list[Told]) -> Told:
+    """Return the first model that is not done."""
+    return next(one for one in told if one.missing())
 
 
-def lane_of(context: dg.AssetExecutionContext, manager: DeleteInsertIOManager) -> str:
-    """Return the lane of a run without partitions, which is dbt's target."""
-    return lane_by_tags(context.run.tags, manager.controls.live_days)
+def _has_any(left: _Missing, wanted: _Missing) -> bool:
+    return any(slice_ in left.get(key, ()) for key, some in wanted.items() for slice_ in some)
 
 
 def _kind_is_declared(*_: object) -> Any:
     raise AssertionError("unreachable: a model's slice_kind has a default")
-
-
-def _day(slice_: Slice) -> Any:
-    return _local(slice_, slice_.window.start if slice_.window else None)
-
-
-def _last(slice_: Slice) -> Any:
-    """Return the day at which the slice ends, excluded."""
-    return _local(slice_, slice_.window.end if slice_.window else None)
-
-
-def _local(slice_: Slice, instant: Any) -> Any:
-    column = slice_.table.slice_column
-    if (
-        instant is None
-        or slice_.window is None
-        or column is None
-        or not slice_.window.is_whole_days(column.zone)
-    ):
-        raise DeclarationError(
-            f"{slice_.label} cannot be built by dbt",
-            "backfill_slices are whole days of the model's time_zone",
-            "Partition the asset by days of that zone",
-        )
-    return instant.astimezone(zone_named(column.zone)).date()
-
-
-@contextlib.contextmanager
-def _ended_by_a_pause(dbt: DbtCliInvocation, gates: Sequence[RunGate]) -> Iterator[threading.Event]:
-    """Ask while dbt runs whether a pause is on, and interrupt it then: it rolls back the slice under way."""
-    over, paused = threading.Event(), threading.Event()
-
-    def watch() -> None:
-        while not over.wait(_PAUSE_SECONDS):
-            if any(gate.holds() for gate in gates):
-                paused.set()
-                dbt.process.send_signal(signal.SIGINT)
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield paused
-    finally:
-        over.set()
-        watcher.join()

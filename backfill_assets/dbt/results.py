@@ -55,7 +55,7 @@ class Told:
         before: Mapping[str, Load],
         attempts: Attempts,
     ) -> None:
-        self._context, self._key, self._output = context, key, output
+        self._context, self.key, self._output = context, key, output
         self._target, self._left = target, left
         self._done = attempts.committed(target)
         self._loads = {**before, **self._done}
@@ -72,15 +72,20 @@ class Told:
             if slice_.name in self._loads:
                 self._context.add_asset_metadata(
                     metadata_of_load(slice_, self._loads[slice_.name], self._spelling),
-                    asset_key=self._key,
+                    asset_key=self.key,
                     partition_key=slice_.partition,
                 )
-        mine = [event for event in events if _is_of(event, self._context, self._key)]
-        yield from (event for event in mine if isinstance(event, dg.Output))
-        if not any(isinstance(event, dg.Output) for event in mine):
-            yield dg.Output(None, self._context.output_for_asset_key(self._key))
+        mine = [event for event in events if _is_of(event, self._context, self.key)]
+        outputs = [event for event in mine if isinstance(event, dg.Output)]
+        # of several invocations the last one saw all that is there
+        yield (
+            outputs[-1]
+            if outputs
+            else dg.Output(None, self._context.output_for_asset_key(self.key))
+        )
         self._log_checks()
-        yield from (event for event in mine if isinstance(event, dg.AssetCheckResult))
+        checks = {e.check_name: e for e in mine if isinstance(e, dg.AssetCheckResult)}
+        yield from checks.values()
 
     def keep(self) -> None:
         """Before the run fails: let Dagster know what is committed, and what the tests said of each day."""
@@ -92,7 +97,6 @@ class Told:
     def failure(self, said: Sequence[str]) -> BackfillError:
         """Return the error of the first slice that was not written."""
         first = self.missing()[0]
-        at = list(self._left).index(first)
         why, do = str(self._stopped.get(first.name, {}).get("why") or ""), "Read above what to do"
         if not why:
             do = "Read the run's dbt log and correct what it names"
@@ -103,6 +107,11 @@ class Told:
             (rest if what == first.label else why).rstrip("."),
             do,
         )
+        return self.stopped_by(error)
+
+    def stopped_by(self, error: BackfillError) -> BackfillError:
+        """Return the error of the whole run, which `error` stopped at its first slice that is not written."""
+        at = list(self._left).index(self.missing()[0])
         return error if len(self._left) == 1 else stopped(self._left, at, error)
 
     def _log_checks(self) -> None:
@@ -110,19 +119,19 @@ class Told:
         checks = {
             check.name
             for check in self._context.selected_asset_check_keys
-            if check.asset_key == self._key
+            if check.asset_key == self.key
         }
         told = {name: load.findings for name, load in self._done.items()}
         told |= {name: detail.get("findings", []) for name, detail in self._stopped.items()}
         slices = {
             slice_.name: str(slice_.partition) for slice_ in self._left if slice_.name in told
         }
-        targets = newest_materializations(self._context, self._key, list(slices.values()))
+        targets = newest_materializations(self._context, self.key, list(slices.values()))
         for name, partition in slices.items():
             for finding in told[name]:
                 if finding["rule"] in checks:
                     self._context.op_execution_context.log_event(
-                        _evaluation(self._key, finding, partition, targets)  # pyright: ignore[reportArgumentType]
+                        _evaluation(self.key, finding, partition, targets)  # pyright: ignore[reportArgumentType]
                     )
 
 

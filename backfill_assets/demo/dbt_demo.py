@@ -41,25 +41,8 @@ _NAIVE = """SELECT count(*) FROM analytics.fct_orders AS f JOIN raw.customers AS
 
 def run(place: Place, console: Console, first: date = FIRST, last: date = LAST) -> bool:
     """Fill the new column for the days `first` to `last`, and tell whether every one of them is right."""
-    days = [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
-    engine = place.engine()
-    orders = raw.prepare(engine, console.print)
-    console.print(f"raw.orders holds {orders:,} orders; raw.customers is as it was on 1 March.")
-    _dbt(place, console, "build", "--select", "dim_customers")
-    raw.set_customers(engine, _JUNE, console.print)
-    console.print(
-        f"{len(raw.moves())} of {raw.CUSTOMERS} customers moved to another country in April, and were changed in place."
-    )
-    _dbt(place, console, "build", "--select", "dim_customers")
-    told = {
-        "start": days[0],
-        "end": str(last + timedelta(days=1)),
-        "with_country": False,
-        "reason": "make demo-dbt: as it was before the column",
-    }
-    _dbt(place, console, "run", "--select", "fct_orders", "--vars", json.dumps(told))
-    before = _rows(place, _OTHERS)
-    console.print(f"analytics.fct_orders holds {len(before):,} rows, without a country.")
+    days = days_between(first, last)
+    before = without_country(place, console, days)
     console.print("Starting Dagster's webserver and daemon ...")
     both = replace(place, workspace=ROOT / "workspace_dbt.yaml")
     with servers(both) as running:
@@ -76,6 +59,34 @@ def run(place: Place, console: Console, first: date = FIRST, last: date = LAST) 
         status = watch(running.dagster, backfill, console, must_be_alive=running.must_be_alive)
     right = report(place, console, backfill, days, before)
     return right and status in ("COMPLETED", "COMPLETED_SUCCESS")
+
+
+def days_between(first: date, last: date) -> list[str]:
+    """Return the days from `first` to `last`, both included."""
+    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
+
+
+def without_country(place: Place, console: Console, days: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Make sources, the dimension before and after the moves, and the fact without the column; return what it holds."""
+    engine = place.engine()
+    orders = raw.prepare(engine, console.print)
+    console.print(f"raw.orders holds {orders:,} orders; raw.customers is as it was on 1 March.")
+    _dbt(place, console, "build", "--select", "dim_customers")
+    raw.set_customers(engine, _JUNE, console.print)
+    console.print(
+        f"{len(raw.moves())} of {raw.CUSTOMERS} customers moved to another country in April, and were changed in place."
+    )
+    _dbt(place, console, "build", "--select", "dim_customers")
+    told = {
+        "start": days[0],
+        "end": str(date.fromisoformat(days[-1]) + timedelta(days=1)),
+        "with_country": False,
+        "reason": "make demo-dbt: as it was before the column",
+    }
+    _dbt(place, console, "run", "--select", "fct_orders", "--vars", json.dumps(told))
+    before = _rows(place, _OTHERS)
+    console.print(f"analytics.fct_orders holds {len(before):,} rows, without a country.")
+    return before
 
 
 def report(

@@ -25,6 +25,8 @@ class Place:
     settings: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     # a program of its own in place of dagster-daemon
     daemon: Path | None = None
+    # a warehouse of another kind than the folder's own file
+    at: str | None = None
 
     @property
     def warehouse(self) -> Path:
@@ -32,7 +34,7 @@ class Place:
 
     @property
     def url(self) -> str:
-        return f"duckdb:///{self.warehouse}"
+        return self.at or f"duckdb:///{self.warehouse}"
 
     @property
     def events(self) -> Path:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import dagster as dg
 from pydantic import Field
 
-from backfill_assets.controls.budget import Budget, within_budget
+from backfill_assets.controls.budget import Budget, Limits, within_budget
 from backfill_assets.controls.family import Family, root_backfill
 from backfill_assets.controls.gate import Control, Gate
 from backfill_assets.controls.held import marking_held
@@ -125,7 +125,9 @@ class RunGate:
         self._since: datetime | None = None
         loaded = _Loaded(target.slices, audit, sessions)
         always: list[Control] = [retention(run, datetime.now(timezone.utc))]
-        always += _budgets(controls, context, run, audit, sessions)
+        self._limits = _limits(controls, context, run)
+        if self._limits is not None and self._step is not None:
+            always.append(self._budget(self._limits, audit))
 
         def gate(was_loaded: Callable[[Slice], bool]) -> Gate:
             return Gate(
@@ -145,6 +147,12 @@ class RunGate:
         """Tell whether a pause is on."""
         return self._hold() is not None
 
+    def budget_asked_elsewhere(self) -> dict[str, Any] | None:
+        """Return as plain values what a program needs that asks for the budget before each of its own slices."""
+        if self._limits is None or self._step is None:
+            return None
+        return self._limits.asked_elsewhere(self._step.instance)
+
     def let_in(self, slice_: Slice) -> None:
         """Return when the slice may be computed; raise `Held` or `Refused` in words when it may not."""
         with self._marking():
@@ -156,6 +164,10 @@ class RunGate:
         self._since = computed.since
         with self._marking():
             self._gate.ask(computed.slice, under_way=computed.begun)
+
+    def _budget(self, limits: Limits, audit: AuditTable) -> Control:
+        known = (limits.family, limits.given, limits.by_table)
+        return within_budget(self._step.instance, *known, self._sessions.get, audit)
 
     def _paused_for(self, run: Run) -> Paused | None:
         if self._step is None or run.lane != "backfill":
@@ -194,20 +206,14 @@ class _Loaded:
         return slice_ in self._found
 
 
-def _budgets(
-    controls: Controls,
-    context: dg.OutputContext,
-    run: Run,
-    audit: AuditTable,
-    sessions: Sessions,
-) -> list[Control]:
+def _limits(controls: Controls, context: dg.OutputContext, run: Run) -> Limits | None:
+    """Return what the run may spend; None for a live one."""
     step = step_of(context)
     by_table = Budget.of(plain((context.definition_metadata or {}).get("budget")) or {})
     if step is None or run.lane != "backfill":
-        return []
+        return None
     given = Budget.of_tags(step.dagster_run.tags).over(controls.budget)
-    family = Family.of(step.dagster_run, run.backfill_id)
-    return [within_budget(step.instance, family, given, by_table, sessions.get, audit)]
+    return Limits(Family.of(step.dagster_run, run.backfill_id), given, by_table)
 
 
 def _reason(controls: Controls, run: Run, was_loaded: Callable[[Slice], bool]) -> Control:

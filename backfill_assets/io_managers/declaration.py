@@ -3,7 +3,8 @@
 `schema`, `columns` and `partition_expr` mean what they mean to the stock managers, except that
 `partition_expr` names a column and is not SQL. Ours: `table`, `database`, `partition_kind`, `time_zone`,
 `unique_key`, `on_schema_change`, `allow_empty`, `max_shrink`, `shrink_floor`, `column_types`, `source_days`, `source_mutable`,
-`source_history`, `source`, `expects`, `duplicate_keys`, `closed`, `hours`, `late_rows`.
+`source_history`, `source`, `expects`, `duplicate_keys`, `closed`, `hours`, `late_rows`. `written_by` is for an asset that
+returns nothing, and whose slices something else writes with the audit of the IO manager's warehouse, as dbt does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from backfill_assets.controls.budget import Budget
 from backfill_assets.errors import DeclarationError
 from backfill_assets.expectations import as_plain
 from backfill_assets.table import SliceColumn, SliceKind, Table
+
+WRITTEN_BY = "written_by"
 
 # what a table is declared with under the same name in an asset's metadata
 _OPTIONS = (
@@ -50,6 +53,7 @@ _KNOWN = (
     "budget",
     "on_failure",
     "late_rows",
+    WRITTEN_BY,
 )
 _LATE_ROWS = ("report", "backfill")
 

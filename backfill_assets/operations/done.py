@@ -13,7 +13,7 @@ from dagster._core.storage.tags import PARENT_BACKFILL_ID_TAG
 
 from backfill_assets.controls.lanes import BACKFILL, PARTITION, RANGE
 from backfill_assets.errors import MissingTable
-from backfill_assets.io_managers.declaration import declared_table
+from backfill_assets.io_managers.declaration import WRITTEN_BY, declared_table, plain
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.partitions import schema_of
 from backfill_assets.operations.launching import Wanted
@@ -131,10 +131,10 @@ def _table_of(
     asset = repository.assets_defs_by_key[key]
     if not asset.is_executable or asset.get_io_manager_key_for_asset_key(key) != io_manager_key:
         return None
-    output = asset.node_def.output_def_named(asset.get_output_name_for_asset_key(key))
-    if output.dagster_type.is_nothing:
-        return None
     metadata, path = asset.metadata_by_key.get(key, {}), list(key.path)
+    output = asset.node_def.output_def_named(asset.get_output_name_for_asset_key(key))
+    if output.dagster_type.is_nothing and plain(metadata.get(WRITTEN_BY)) is None:
+        return None
     schema = schema_of(metadata, manager.schema_, path)
     return declared_table(metadata, name=path[-1], schema=schema, slice_column=None, dimensions=())
 

@@ -1,6 +1,5 @@
 """The job `find_late_rows`: which partitions have rows that came after they were loaded, and their backfill."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from backfill_assets.errors import DeclarationError, MissingTable
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.launching import going, request_backfill, selection
+from backfill_assets.operations.launching import command, going, request_backfill, selection
 from backfill_assets.operations.location import asset_named
 from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.writing import AuditTable
@@ -133,7 +132,7 @@ def _told(
         return {**told, "summary": f"No row of {config.table} came after its partition was loaded."}
     names = [one.slice.name for one in found]
     told["partitions"] = selection(partitions_of_asset(asset, key), names)
-    told["command"] = _command(config)
+    told["command"] = _command(context.repository_def, config)
     summary = f"{config.table}: {reason_for(found)}."
     if not config.launch:
         how = f"To load {told['partitions']} again, type that into Materialize in the UI, or: {told['command']}"
@@ -178,11 +177,10 @@ def _launch(
     return backfill, left_out
 
 
-def _command(config: LateRowsConfig) -> str:
+def _command(repository: Any, config: LateRowsConfig) -> str:
     asked = {"table": config.table, "first": config.first, "last": config.last, "launch": True}
     given = {name: value for name, value in asked.items() if value is not None}
-    told = json.dumps({"ops": {"find_late_rows_op": {"config": given}}})
-    return f"dagster job launch -w workspace.yaml -j find_late_rows --config-json '{told}'"
+    return command(repository, "find_late_rows", given)
 
 
 def _metadata(told: dict[str, Any]) -> dict[str, Any]:

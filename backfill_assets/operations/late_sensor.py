@@ -16,6 +16,7 @@ from backfill_assets.controls.alerts import Alert, Send, sender
 from backfill_assets.errors import BackfillError
 from backfill_assets.io_managers.declaration import late_rows_of
 from backfill_assets.operations.late_jobs import late_partitions, reason_for
+from backfill_assets.operations.launching import command
 from backfill_assets.settings import settings
 
 NAME = "late_rows"
@@ -81,16 +82,13 @@ class _Tick:
 
     def _report(self, name: str, found: Sequence[LateSlice], *, too_many: bool) -> None:
         config = {"table": name, "launch": True}
-        command = json.dumps({"ops": {"find_late_rows_op": {"config": config}}})
+        again = command(self._context.repository_def, "find_late_rows", config)
         why = (
             f" More than {_MOST} partitions at once look like a source that was filled anew, so none was requested."
             if too_many
             else ""
         )
-        text = (
-            f"{reason_for(found)}.{why} To load them again: dagster job launch -j find_late_rows"
-            f" --config-json '{command}'"
-        )
+        text = f"{reason_for(found)}.{why} To load them again: {again}"
         mark = f"{len(found)} {sum(one.rows for one in found)} {max(one.newest for one in found)}"
         self._say(name, mark, f"Late rows of {name}", text)
 

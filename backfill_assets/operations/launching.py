@@ -5,6 +5,7 @@ The daemon takes it up: it cuts runs by each asset's backfill policy, and they p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,13 @@ from dagster._core.execution.backfill import (
 from dagster._core.utils import make_new_backfill_id
 from dagster._time import get_current_timestamp
 
+from backfill_assets.controls.switch import ASSET
+from backfill_assets.io_managers.declaration import plain
 from backfill_assets.partition_keys import is_dynamic
+
+# on the switch's asset, which every such location has: the options by which `dagster job launch` finds its jobs
+LAUNCH_WITH = "launch_with"
+ONE_LOCATION = "-w workspace.yaml"
 
 # the partitions of each asset, None for an asset without any
 Wanted = Mapping[dg.AssetKey, "Sequence[str] | None"]
@@ -67,6 +74,19 @@ def going(instance: dg.DagsterInstance, tags: Mapping[str, str]) -> list[Partiti
 def is_going(backfill: PartitionBackfill) -> bool:
     """Tell whether the daemon is not done with the backfill."""
     return backfill.status in _GOING
+
+
+def launch_with(repository: Any) -> str:
+    """Return the options by which `dagster job launch` finds the jobs of this location."""
+    switch = repository.assets_defs_by_key.get(ASSET)
+    metadata = switch.metadata_by_key.get(ASSET, {}) if switch is not None else {}
+    return str(plain(metadata.get(LAUNCH_WITH)) or ONE_LOCATION)
+
+
+def command(repository: Any, job: str, config: Mapping[str, Any]) -> str:
+    """Return what launches a job of one op with `config` from a terminal."""
+    told = json.dumps({"ops": {f"{job}_op": {"config": config}}})
+    return f"dagster job launch {launch_with(repository)} -j {job} --config-json '{told}'"
 
 
 def selection(definition: Any, keys: Sequence[str]) -> str:

@@ -17,22 +17,27 @@ from backfill_assets.controls.lanes import PARTITION, lane_by_tags
 from backfill_assets.io_managers.declaration import declared_table
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.ranges import target_for
+from backfill_assets.operations.ranges import partitions_of_asset, target_for
 from backfill_assets.writing import AuditTable
 
 _NOT_BLOCKING = ("late_rows",)
 
 
 def partition_checks(
-    asset: dg.AssetsDefinition, io_manager_key: str = "io_manager", *, blocking: bool = True
+    asset: dg.AssetsDefinition,
+    io_manager_key: str = "io_manager",
+    *,
+    blocking: bool = True,
+    key: dg.AssetKey | None = None,
 ) -> dg.AssetChecksDefinition:
-    """Return the checks of a partitioned asset, by what its metadata declares.
+    """Return the checks of a partitioned asset, by what its metadata declares; `key` is needed where it makes several.
 
     `row_count`, `missing_partitions`, `schema`, and, where declared, `duplicate_keys`, `totals`, `late_rows` and rules
     of the table's own. A failing one of severity `block` fails the run, keeps what is downstream from starting, and
     trips the circuit breaker of a backfill; with `blocking=False` it is only shown.
     """
-    key, definition = asset.key, asset.partitions_def
+    key = key or asset.key
+    definition = partitions_of_asset(asset, key)
     metadata = asset.metadata_by_key.get(key, {})
     # what it expects is known without its slices
     table = declared_table(
@@ -59,7 +64,7 @@ def partition_checks(
         manager: Any = getattr(context.resources, io_manager_key)
         wanted = [check.name for check in context.selected_asset_check_keys]
         with as_failure():
-            found = list(_found(context, manager, asset, wanted))
+            found = list(_found(context, manager, asset, key, wanted))
         yield from _told(context, key, wanted, found)
 
     return check
@@ -79,15 +84,16 @@ def _found(
     context: dg.AssetCheckExecutionContext,
     manager: Any,
     asset: dg.AssetsDefinition,
+    key: dg.AssetKey,
     wanted: Sequence[str],
 ) -> Iterator[Verdict]:
     lane = lane_by_tags(context.run.tags, manager.controls.live_days)
     engine, audit = manager.engine_of(lane), AuditTable(schema=manager.audit_schema)
-    keys = context.partition_keys if asset.partitions_def is not None else []
+    keys = context.partition_keys if partitions_of_asset(asset, key) is not None else []
     with engine.session(who="checks", read_only=True, report=context.log.info) as session:
         target = target_for(
             manager,
-            asset.key,
+            key,
             asset,
             keys,
             lambda table, column: kind_of(session, table, column, None),

@@ -1,6 +1,5 @@
 """The job `verify_range`: every check over any range of partitions, without writing, and what to backfill then."""
 
-import json
 from datetime import datetime, timezone
 from typing import Any
 
@@ -12,7 +11,7 @@ from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
-from backfill_assets.operations.launching import request_backfill, selection
+from backfill_assets.operations.launching import command, request_backfill, selection
 from backfill_assets.operations.location import asset_named
 from backfill_assets.operations.ranges import keys_between, partitions_of_asset, target_for
 from backfill_assets.operations.verifying import Verified, verified
@@ -61,8 +60,9 @@ def verify_job(io_manager_key: str = "io_manager") -> dg.JobDefinition:
             manager: Any = getattr(context.resources, io_manager_key)
             found, wanted = verified_range(context, manager, config)
             backfill = _launch(context, config, found) if config.launch else None
-        summary = _summary(found, wanted, config, backfill)
-        metadata = _metadata(found, wanted, config, backfill)
+        again = _command(context.repository_def, config)
+        summary = _summary(found, wanted, again, backfill)
+        metadata = _metadata(found, wanted, again, backfill)
         context.log.info(summary)
         if config.fail and not found.is_right:
             raise dg.Failure(summary, metadata=metadata, allow_retries=False)
@@ -131,11 +131,10 @@ def _launch(context: dg.OpExecutionContext, config: VerifyConfig, found: Verifie
     )
 
 
-def _command(config: VerifyConfig) -> str:
+def _command(repository: Any, config: VerifyConfig) -> str:
     asked = {"table": config.table, "first": config.first, "last": config.last, "launch": True}
     given = {name: value for name, value in asked.items() if value}
-    told = json.dumps({"ops": {"verify_range_op": {"config": given}}})
-    return f"dagster job launch -w workspace.yaml -j verify_range --config-json '{told}'"
+    return command(repository, "verify_range", given)
 
 
 def _refuse_unknown(config: VerifyConfig, known: list[str], what: str) -> None:
@@ -146,7 +145,7 @@ def _refuse_unknown(config: VerifyConfig, known: list[str], what: str) -> None:
         )
 
 
-def _summary(found: Verified, wanted: str, config: VerifyConfig, backfill: str | None) -> str:
+def _summary(found: Verified, wanted: str, again: str, backfill: str | None) -> str:
     first, last = (found.partitions or ["none"])[0], (found.partitions or ["none"])[-1]
     begun = f"{found.table}, {first} to {last}, both included: {len(found.partitions)} partitions, {found.rows:,} rows"
     notes = (
@@ -164,19 +163,17 @@ def _summary(found: Verified, wanted: str, config: VerifyConfig, backfill: str |
     if backfill:
         do = f" Backfill {backfill} of {wanted} was requested."
     elif wanted:
-        do = f" To backfill {wanted}, type that into Materialize in the UI, or: {_command(config)}"
+        do = f" To backfill {wanted}, type that into Materialize in the UI, or: {again}"
     return f"{begun}; failed checks: {failed}.{gaps}{do}{notes} No table was written."
 
 
-def _metadata(
-    found: Verified, wanted: str, config: VerifyConfig, backfill: str | None
-) -> dict[str, Any]:
+def _metadata(found: Verified, wanted: str, again: str, backfill: str | None) -> dict[str, Any]:
     records = [
         dg.TableRecord({name: str(getattr(wrong, name)) for name in _COLUMNS})
         for wrong in found.wrong[:_SHOWN]
     ]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in _COLUMNS])
-    more = {"command": _command(config)} if wanted else {}
+    more = {"command": again} if wanted else {}
     more |= {"backfill": backfill} if backfill else {}
     return {
         **more,

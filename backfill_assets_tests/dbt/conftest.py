@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from backfill_assets.controls.switch import Switch
+from backfill_assets_tests.dbt import location
+from backfill_assets_tests.dbt.places import FCT, Place
 from backfill_assets_tests.dbt.projects import Project, copied, sample
+from backfill_assets_tests.operations.daemon import Daemon, daemon_for
 from backfill_assets_tests.warehouses import Warehouse
 
 SOURCES = """
@@ -53,3 +58,20 @@ def model(
         "{{ config(slice_column='day', unique_key='id'" + config + ") }}\n"
         f"SELECT {day} AS day, {select} FROM {source} WHERE {where}"
     )
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with daemon_for(Path(location.__file__)) as running:
+        yield running
+
+
+@pytest.fixture
+def place(daemon: Daemon, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    """The dbt location over the sample's orders; nothing of it is loaded yet."""
+    monkeypatch.setenv("LATE_TEST_URL", warehouse.url)
+    found = Place(daemon, warehouse)
+    yield found
+    for pause in found.pauses():
+        Switch(daemon.instance).resume(pause.scope, "the test is over", "the test")
+    daemon.instance.wipe_assets([FCT])

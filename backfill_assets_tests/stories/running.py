@@ -45,8 +45,9 @@ GOING = {"STARTING", "STARTED"}
 class Story:
     """A webserver and a daemon over the small tables of `location.py`."""
 
-    def __init__(self, place: Place, running: Running) -> None:
-        self.place, self.running = place, running
+    def __init__(self, place: Place, running: Running, location: str | None = None) -> None:
+        """`location`: which one `dagster job launch` means, where the workspace has several."""
+        self.place, self.running, self._location = place, running, location
 
     @property
     def dagster(self):
@@ -93,6 +94,8 @@ class Story:
             str(Path(sys.executable).with_name("dagster")), "job", "launch", "-w", str(self.place.workspace),
             "-j", job, "--run-id", run,
         ]  # fmt: skip
+        if self._location:
+            command += ["--location", self._location]
         if tags:
             command += ["--tags", json.dumps(dict(tags))]
         if config:

@@ -19,6 +19,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, without_secr
 from backfill_assets.io_managers.delete_insert import DeleteInsertIOManager
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.partitions import Target
+from backfill_assets.operations.launching import launch_with
 from backfill_assets.operations.ranges import target_for
 from backfill_assets.operations.reports.checks import checks_of
 from backfill_assets.operations.reports.lines import Judge, line_of
@@ -81,7 +82,7 @@ class Reader:
             for asset, found in asked.items()
         ]
         report = _assembled(self.instance, backfill, plan, tables, failures, ended)
-        return replace(report, attributed=cost)
+        return replace(report, attributed=cost, launch_with=launch_with(self.repository))
 
     def _table(
         self,

@@ -118,6 +118,7 @@ class Report:
     """One backfill; times are aware and UTC. `status` is Dagster's word, which is never enough.
 
     `attributed` is the cost by the warehouse's own books, in the engine's unit; None where it is not told, or not yet.
+    `launch_with` is how a terminal finds the location.
     """
 
     backfill: str
@@ -135,6 +136,7 @@ class Report:
     error: str = ""
     paused: str = ""
     attributed: float | None = None
+    launch_with: str = "-w workspace.yaml"
 
     @property
     def lines(self) -> Iterator[tuple[TableReport, Line]]:

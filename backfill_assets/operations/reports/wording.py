@@ -109,7 +109,7 @@ def how_to_resume(report: Report) -> list[tuple[str, str]]:
         return [("Nothing is left to do.", "")]
     config = {"backfill": report.backfill, "by": "..."}
     given = json.dumps({"ops": {"resume_backfill_op": {"config": config}}})
-    command = f"dagster job launch -w workspace.yaml -j resume_backfill --config-json {shlex.quote(given)}"
+    command = f"dagster job launch {report.launch_with} -j resume_backfill --config-json {shlex.quote(given)}"
     steps = [
         ("Mend the reason first; what is done is not done again. From a terminal:", command),
         (

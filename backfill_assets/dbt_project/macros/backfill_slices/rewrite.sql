@@ -22,6 +22,7 @@
   {%- set read_at = plan.pace.clock or backfill_now() -%}
   {%- do slice.update({'started_at': read_at, 'predicate': backfill_predicate(plan, slice)}) -%}
   {%- set lane = backfill_lane(plan, slice, read_at) -%}
+  {%- do backfill_refuse_over_budget(plan, slice, read_at) -%}
   {%- do backfill_refuse_changed_source(plan, slice, lane, read_at) -%}
   {%- do backfill_stage(plan, slice, backfill_narrowed(sql, slice.start, slice.end)) -%}
   {%- set staged = backfill_measure(plan, slice) -%}

@@ -80,6 +80,8 @@
   {%- set first = modules.datetime.datetime.strptime(var('start') | string, '%Y-%m-%d').date() -%}
   {%- set last = modules.datetime.datetime.strptime(var('end') | string, '%Y-%m-%d').date() -%}
   {%- set wanted = var('only_days', none) -%}
+  {#- where models have other days left, each has its own -#}
+  {%- if wanted is mapping -%}{%- set wanted = wanted.get(what, []) -%}{%- endif -%}
   {%- set found = [] -%}
   {%- for number in range((last - first).days) -%}
     {%- set day = first + modules.datetime.timedelta(days=number) -%}

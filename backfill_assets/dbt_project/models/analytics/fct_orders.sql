@@ -5,6 +5,12 @@
     time_zone='UTC',
     unique_key='order_id',
     schema_policy='add',
+    source={
+        'sql': "select * from raw.orders where status = 'confirmed'",
+        'on': 'ordered_at',
+        'ingested_at': 'loaded_at',
+    },
+    meta={'late_rows': 'report'},
 ) }}
 select
   {{ day_of('orders.ordered_at') }} as order_date,
