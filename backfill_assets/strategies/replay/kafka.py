@@ -164,7 +164,7 @@ class _Topic:
     def read(self, shard: Shard, start: datetime, end: datetime | None) -> Iterator[pa.Table]:
         """Read from the first offset at or after `start` until events are settled behind `end`, or the fixed end."""
         number, last = int(shard.name), int(shard.end)
-        begin = self._offset_at(number, start, last)
+        begin = self._offset_at(number, start, int(shard.first), last)
         if begin is None:
             return
         self._from[number] = begin
@@ -196,7 +196,7 @@ class _Topic:
                 yield _joined(parts)
         self._spans[shard.name] = (str(begin), str(position))
 
-    def _offset_at(self, number: int, start: datetime, last: int) -> int | None:
+    def _offset_at(self, number: int, start: datetime, first: int, last: int) -> int | None:
         """Return the first offset whose event is at or after `start`; None where there is none before the end."""
         moment = max(0, int(start.timestamp() * 1000))
         with self._told(f"look for {start.isoformat()} in partition {number}"):
@@ -205,8 +205,13 @@ class _Topic:
             )
             if found.error is not None:
                 raise self._kafka.KafkaException(found.error)
-        # -1 is the end: no event is that young
-        return found.offset if 0 <= found.offset < last else None
+        if not 0 <= found.offset < last:
+            return None  # -1 is the end: no event is that young
+        low, _ = self._marks(number)
+        if first < low and found.offset <= low:
+            # the broker names the first event that is left, whatever came before it
+            raise self._lost(number, low, first)
+        return found.offset
 
     def _sorted_out(self, messages: list[Any], number: int, last: int) -> tuple[list[Any], bool]:
         """Return the events before the fixed end, and whether the end was seen; raise what the broker says."""
@@ -242,11 +247,7 @@ class _Topic:
         for number, begin in self._from.items():
             low, _ = self._marks(number)
             if low > begin:
-                raise Refused(
-                    f"{self._source.name} was not read whole",
-                    f"partition {number} lost its events before offset {low} while it was read from {begin} on",
-                    "Launch it again: what is gone is told before anything is deleted",
-                )
+                raise self._lost(number, low, begin)
         now, then = self._partitions(), [int(shard.name) for shard in self._shards]
         if now != then:
             raise Away(
@@ -254,6 +255,13 @@ class _Topic:
                 f"it has {len(now)} partitions now and had {len(then)} when the run began, and events may be in the new ones",
                 "Launch it again",
             )
+
+    def _lost(self, number: int, low: int, begin: int) -> Refused:
+        return Refused(
+            f"{self._source.name} was not read whole",
+            f"partition {number} lost its events before offset {low} while it was read from {begin} on",
+            "Launch it again: what is gone is told before anything is deleted",
+        )
 
     def notes(self) -> Mapping[str, object]:
         if self._live_before is None:
