@@ -29,7 +29,7 @@ _SECONDS = 30.0
 _SETTLED = 1_000  # events in a row behind the window, after which no more of it are looked for
 _PROBED = 10  # first events that are looked at to tell since when nothing is missing
 _LATE_MS = 3_600_000
-_SILENT = 60.0  # seconds without an event before the end, after which a broker is given up
+_SILENT = 30.0  # seconds without an event before the end, after which a transaction or a broker is given up
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ class _Topic:
         self._spans: dict[str, tuple[str, str]] = {}
         self._from: dict[int, int] = {}
         self._live_before: dict[str, int] | None = None
-        self._consumer = self._new_consumer("bounds")
+        # its offsets are those of all events: to a reader of committed ones the first open transaction is the end
+        uncommitted = {"isolation.level": "read_uncommitted"}
+        self._consumer = kafka.Consumer({**source.settings(self._group("bounds")), **uncommitted})
 
     @property
     def shards(self) -> Sequence[Shard]:
@@ -133,7 +135,7 @@ class _Topic:
         return Shard(str(number), str(low), str(high), since, high - low)
 
     def _marks(self, number: int) -> tuple[int, int]:
-        """Return the first offset that is retained, and the one behind the last that is committed."""
+        """Return the first offset that is retained, and the one behind the last."""
         with self._told(f"ask for the offsets of partition {number}"):
             return self._consumer.get_watermark_offsets(self._partition(number), timeout=_SECONDS)
 
@@ -186,12 +188,8 @@ class _Topic:
                     parts = []
                 if ended:
                     break
-                if not messages and time.monotonic() - heard > _SILENT:
-                    raise Away(
-                        f"partition {number} of {self._source.name} was not read to its end",
-                        f"no event came for {_SILENT:.0f} s, at offset {position} of {last}",
-                        "Look at the broker, then launch it again: nothing was changed",
-                    )
+                if not good and time.monotonic() - heard > _SILENT:
+                    raise self._silent(consumer, number, position, last)
             if parts:
                 yield _joined(parts)
         self._spans[shard.name] = (str(begin), str(position))
@@ -225,19 +223,31 @@ class _Topic:
                     return good, True
                 good.append(message)
             elif error.code() == eof:
-                if message.offset() >= last or not self._is_open(number, message.offset(), last):
+                # before the fixed end it is a transaction that is open: what is behind it comes once that is over
+                if message.offset() >= last:
                     return good, True
             else:
                 raise self._ours(error, f"read partition {number}")
         return good, False
 
-    def _is_open(self, number: int, at: int, last: int) -> bool:
-        """Tell whether an unfinished transaction hides events before the end, and raise: they may yet be committed."""
-        raise Refused(
-            f"partition {number} of {self._source.name} was not read to its end",
-            f"a transaction that is still open hides what is behind offset {at} of {last}",
-            "Let the producer commit or abort it, then launch this again: nothing was changed",
+    def _silent(self, consumer: Any, number: int, at: int, last: int) -> BackfillError:
+        """Return why nothing came any more: a transaction hides it, or the broker is gone."""
+        what = f"partition {number} of {self._source.name} was not read to its end"
+        if self._committed_end(consumer, number) < last:
+            return Refused(
+                what,
+                f"a transaction that is still open hides what is behind offset {at} of {last}",
+                "Let its producer commit or abort it, then launch this again: nothing was changed",
+            )
+        return Away(
+            what,
+            f"no event came for {_SILENT:.0f} s, at offset {at} of {last}",
+            "Look at the broker, then launch it again: nothing was changed",
         )
+
+    def _committed_end(self, consumer: Any, number: int) -> int:
+        with self._told(f"ask for the offsets of partition {number}"):
+            return consumer.get_watermark_offsets(self._partition(number), timeout=_SECONDS)[1]
 
     def span(self, shard: Shard) -> tuple[str, str] | None:
         return self._spans.get(shard.name)

@@ -7,14 +7,14 @@ import threading
 from datetime import timedelta
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, Producer
 
 from backfill_assets.errors import Away, Refused
 from backfill_assets.strategies.replay import KafkaEvents
 from backfill_assets.strategies.replay.source import Reading
 from backfill_assets_tests.io_managers.conftest import Warehouse
 from backfill_assets_tests.kafka_broker import Broker
-from backfill_assets_tests.strategies.replay.conftest import FIRST, at, ms, sent
+from backfill_assets_tests.strategies.replay.conftest import FIRST, at, ms, order, sent
 from backfill_assets_tests.strategies.replay.test_kafka import a_week, asset_of
 
 
@@ -73,28 +73,39 @@ def test_a_window_behind_the_last_event_is_empty_and_not_everything(
         assert [reading.span(shard) for shard in reading.shards] == [None, None, None]
 
 
-def test_an_open_transaction_before_the_end_is_not_taken_for_the_end(
-    kafka: Broker, topic: str
-) -> None:
-    kafka.send(topic, a_week())
+def an_open_transaction(kafka: Broker, topic: str) -> Producer:
+    """Begin a transaction with one event, and send another one behind it."""
     producer = kafka.producer(**{"transactional.id": topic})
     producer.init_transactions(20)
     producer.begin_transaction()
-    body = json.dumps(sent(801, at(3))[3])
+    body = json.dumps(order(801, at(3)))
     producer.produce(topic, body, key="801", partition=0, timestamp=ms(at(3)))
     producer.flush(20)
-    kafka.send(topic, [sent(999, at(7, 23), shard=0)])
-    try:
-        with KafkaEvents(kafka.servers, topic).open("t") as reading:
-            try:
-                found = read(reading, 1, 20)
-            except Refused as refused:
-                assert "a transaction that is still open" in str(refused)
-            else:
-                # a broker that shows what is committed behind it has to show all of that
-                assert {n for shard, n in found if shard == "0"} >= set(range(14))
-    finally:
-        producer.abort_transaction(20)
+    kafka.send(topic, [sent(802, at(7, 23), shard=0)])
+    return producer
+
+
+def test_what_an_open_transaction_hides_is_waited_for(kafka: Broker, topic: str) -> None:
+    kafka.send(topic, a_week())
+    producer = an_open_transaction(kafka, topic)
+    with KafkaEvents(kafka.servers, topic).open("t") as reading:
+        ending = threading.Timer(3, producer.commit_transaction, (20,))
+        ending.start()
+        found = read(reading, 1, 20)
+        ending.join()
+    assert [n for shard, n in found if shard == "0"] == list(range(16))
+
+
+def test_a_transaction_that_stays_open_is_told_and_not_taken_for_the_end(
+    kafka: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backfill_assets.strategies.replay.kafka._SILENT", 3.0)
+    kafka.send(topic, a_week())
+    producer = an_open_transaction(kafka, topic)
+    with KafkaEvents(kafka.servers, topic).open("t") as reading:
+        with pytest.raises(Refused, match="still open hides what is behind offset 14 of 16"):
+            read(reading, 1, 20)
+    producer.abort_transaction(20)
 
 
 @pytest.mark.slow
