@@ -118,3 +118,16 @@ def test_a_day_is_right_only_when_it_was_written_and_rows_and_sums_agree(
 ) -> None:
     assert day.verdict == verdict
     assert day.is_right is (verdict == "ok")
+
+
+@pytest.mark.slow
+def test_the_demo_of_a_replay_mends_its_week_leaves_the_other_days_and_refuses_what_is_gone(
+    tmp_path: Path,
+) -> None:
+    shown = demo(tmp_path, "replay")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    ends = [line.split()[-1] for line in shown.stdout.splitlines() if line.startswith("2026-05-")]
+    assert ends == ["untouched"] * 5 + ["mended"] * 7 + ["untouched"] * 2
+    assert "no longer holds all their events" in shown.stdout
+    assert "The first whole one that can be replayed is" in shown.stdout
+    assert children_of(tmp_path) == []
