@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import Away, DeclarationError, MissingTable
+from backfill_assets.errors import Away, BadRows, DeclarationError, MissingTable
 from backfill_assets.strategies.replay.source import Reading, Shard
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class FileEvents:
     `at` names the field with the time at which it was written down (ISO 8601 with a zone, or milliseconds since 1970);
     lines without one count as written when the line before was. Parquet has columns `value`, and maybe `key` and `at`.
     `complete_since` (aware) is the time from which on nothing is missing; by default that of the first event of each
-    shard. None of the files may change while they are read.
+    shard. What is added to a file while it is read is left for the next time; nothing may be taken from one.
     """
 
     folder: str | Path
@@ -108,17 +109,22 @@ class _Files:
 
         since, until = (pa.scalar(edge, pa.timestamp("us", "UTC")) for edge in (start, end))
         first = last = None
-        for batch in _numbered(self._files[shard.name], self._source.at):
+        left = int(shard.end)
+        for whole in _numbered(self._files[shard.name], self._source.at):
+            batch = whole.slice(0, left)
+            left -= batch.num_rows
             times: Any = batch["at"]
             wanted: Any = pc.greater_equal(times, since)
             if end is not None:
                 wanted = pc.and_(wanted, pc.less(times, until))
-            kept = batch.filter(pc.or_(pc.is_null(times), wanted))
+            kept = batch.filter(pc.or_kleene(pc.is_null(times), wanted))
             if not kept.num_rows:
                 continue
             first = kept["ordinal"][0].as_py() if first is None else first
             last = kept["ordinal"][-1].as_py()
             yield kept
+        if left:
+            raise self._changed(f"{left} of the {shard.end} events of {shard.name} are gone")
         if first is not None and last is not None:
             self._spans[shard.name] = (str(first), str(last + 1))
 
@@ -129,11 +135,10 @@ class _Files:
         for path, size in self._seen.items():
             now = path.stat().st_size if path.exists() else None
             if now is None or now < size:
-                raise Away(
-                    f"the events of {self._source.name} were not read whole",
-                    f"{path.name} {'is gone' if now is None else 'became shorter'} while it was read",
-                    "Launch it again once the files stay as they are",
-                )
+                raise self._changed(f"{path.name} {'is gone' if now is None else 'became shorter'}")
+
+    def _changed(self, what: str) -> Away:
+        return Away(f"the events of {self._source.name} were not read whole", f"{what} since the run began", "Launch it again once the files stay as they are")  # fmt: skip
 
     def notes(self) -> Mapping[str, object]:
         return {}
@@ -150,12 +155,16 @@ def _opened(path: Path) -> io.BufferedIOBase | gzip.GzipFile:
 
 
 def _count(path: Path) -> int:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-        return pq.ParquetFile(path).metadata.num_rows
-    with _opened(path) as lines:
-        return sum(1 for line in lines if line.strip())
+    try:
+        if path.suffix == ".parquet":
+            return pq.ParquetFile(path).metadata.num_rows
+        with _opened(path) as lines:
+            return sum(1 for line in lines if line.strip())
+    except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as error:
+        raise _broken(path, error) from error
 
 
 def _numbered(files: list[Path], at: str | None) -> Iterator[pa.Table]:
@@ -164,7 +173,9 @@ def _numbered(files: list[Path], at: str | None) -> Iterator[pa.Table]:
 
     place, last = 0, None
     for path in files:
-        for batch in _of_parquet(path) if path.suffix == ".parquet" else _of_lines(path, at):
+        for batch in _told(
+            path, _of_parquet(path) if path.suffix == ".parquet" else _of_lines(path, at)
+        ):
             times = batch["at"].to_pylist()
             for n, moment in enumerate(times):
                 last = times[n] = moment or last
@@ -176,6 +187,19 @@ def _numbered(files: list[Path], at: str | None) -> Iterator[pa.Table]:
             }
             yield pa.table(columns)
             place += batch.num_rows
+
+
+def _told(path: Path, batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    try:
+        yield from batches
+    except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as error:
+        raise _broken(path, error) from error
+
+
+def _broken(path: Path, error: Exception) -> BadRows:
+    return BadRows(f"the events in {path.name} cannot be read", f"the file is not whole ({error})", "Put a whole one in its place, then launch this again: nothing was changed")  # fmt: skip
 
 
 def _of_parquet(path: Path) -> Iterator[pa.Table]:

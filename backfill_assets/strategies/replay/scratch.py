@@ -7,9 +7,12 @@ import contextlib
 import os
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
 
 from backfill_assets.engines.drivers import driver
 from backfill_assets.strategies.replay.decoding import insert_events, table_of_events
@@ -34,7 +37,11 @@ def scratch(
     within = Path(folder or tempfile.gettempdir())
     within.mkdir(parents=True, exist_ok=True)
     _remove_orphans(within)
-    place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=within))
+    place = within / f"{_PREFIX}{os.getpid()}-{uuid.uuid4().hex[:12]}"
+    alive = FileLock(_lock_of(place))
+    # held before the folder is there, so that a folder whose lock is free has no owner
+    alive.acquire()
+    place.mkdir()
     try:
         connection: duckdb.DuckDBPyConnection = driver("duckdb", "DuckDB", "duckdb").connect(
             place / "events.duckdb",
@@ -49,16 +56,20 @@ def scratch(
             yield Scratch(connection, events, bounds)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+        _lock_of(place).unlink(missing_ok=True)
+        alive.release()
+
+
+def _lock_of(place: Path) -> Path:
+    return place.with_name(f"{place.name}.lock")
 
 
 def _remove_orphans(within: Path) -> None:
-    for left in within.glob(f"{_PREFIX}*-*"):
-        with contextlib.suppress(ValueError, OSError):
-            process = int(left.name[len(_PREFIX) :].split("-")[0])
-            try:
-                os.kill(process, 0)
-            except ProcessLookupError:
-                shutil.rmtree(left, ignore_errors=True)
+    """Remove folders whose owner ended: by their locks, since a process of another container may have any number."""
+    for lock in within.glob(f"{_PREFIX}*.lock"):
+        with contextlib.suppress(Timeout, OSError), FileLock(lock, timeout=0):
+            shutil.rmtree(lock.with_suffix(""), ignore_errors=True)
+            lock.unlink(missing_ok=True)
 
 
 class Scratch:
