@@ -30,7 +30,7 @@ def test_a_dbt_killed_between_delete_and_commit_leaves_the_day_as_it_was_and_the
     file = project.folder / "macros" / "backfill_slices" / "rewrite.sql"
     whole = file.read_text()
     slow = _SLOW["postgres" if warehouse.is_postgres else "duckdb"]
-    mark = "  {%- do backfill_verify(plan, slice, staged, before.transaction) -%}\n"
+    mark = "  {%- do backfill_verify(plan, slice, staged, before, after) -%}\n"
     assert mark in whole
     stop = (
         "  {%- if slice.name == '2026-03-03' -%}{%- do log('THE ROWS ARE IN', info=true) -%}{%- do backfill_fetch(\""
