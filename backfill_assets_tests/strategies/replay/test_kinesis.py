@@ -297,3 +297,17 @@ def test_credentials_may_come_from_variables(
 def test_a_share_that_is_none_is_refused_when_it_is_declared() -> None:
     with pytest.raises(DeclarationError, match=r"share=0 is no share"):
         KinesisEvents("orders", share=0)
+
+
+def test_an_order_in_two_shards_after_a_resharding_needs_an_ordering(
+    kinesis: Streams, stream: str, warehouse: Warehouse
+) -> None:
+    kinesis.send(stream, [(0, at(3, 1), "1", order(1, at(3), "1.00", version=1))])
+    kinesis.split(stream)
+    kinesis.send(stream, [(1, at(3, 2), "1", order(1, at(3), "2.00", version=2))])
+    source = events_of(kinesis, stream)
+    said = failure_of(warehouse.run(asset_of(source), partition_key="2026-05-03", ok=False))
+    assert "events of one key (order_id) came in several shards" in said
+    events = Events({**EVENTS.fields, "version": "INTEGER"}, time="ordered_at", key=("order_id",), ordering=("version",))  # fmt: skip
+    warehouse.run(asset_of(source, events), partition_key="2026-05-03")
+    assert warehouse.rows(ALL) == [("2026-05-03", 1, "2.00")]
