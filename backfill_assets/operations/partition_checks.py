@@ -17,10 +17,11 @@ from backfill_assets.controls.lanes import PARTITION, lane_by_tags
 from backfill_assets.io_managers.declaration import declared_table
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
+from backfill_assets.operations.poison import POISON, poison_verdicts, replays
 from backfill_assets.operations.ranges import partitions_of_asset, target_for
 from backfill_assets.writing import AuditTable
 
-_NOT_BLOCKING = ("late_rows",)
+_NOT_BLOCKING = ("late_rows", POISON)
 
 
 def partition_checks(
@@ -33,7 +34,7 @@ def partition_checks(
     """Return the checks of a partitioned asset, by what its metadata declares; `key` is needed where it makes several.
 
     `row_count`, `missing_partitions`, `schema`, and, where declared, `duplicate_keys`, `totals`, `late_rows` and rules
-    of the table's own. A failing one of severity `block` fails the run, keeps what is downstream from starting, and
+    of the table's own; `poison_events` where it is replayed. A failing one of severity `block` fails the run, keeps what is downstream from starting, and
     trips the circuit breaker of a backfill; with `blocking=False` it is only shown.
     """
     key = key or asset.key
@@ -51,7 +52,7 @@ def partition_checks(
             blocking=blocking and name not in _NOT_BLOCKING,
             description=_DESCRIPTIONS.get(name, "A rule of the table's own: no row may break it."),
         )
-        for name in checks_of(table)
+        for name in (*checks_of(table), *([POISON] if replays(metadata) else []))
     ]
 
     @dg.multi_asset_check(
@@ -76,6 +77,7 @@ _DESCRIPTIONS = {
     "schema": "The columns are those that are declared.",
     "duplicate_keys": "No value of the unique key comes twice.",
     "totals": "Sums agree with the source.",
+    POISON: "No event was put aside because it could not be read when the partition was loaded.",
     "late_rows": "No row has reached the source since the partition was loaded.",
 }
 
@@ -100,6 +102,8 @@ def _found(
         )
         now = datetime.now(timezone.utc)
         yield from verdicts(session, target.table, target.slices, audit, now, wanted)
+        if POISON in wanted:
+            yield from poison_verdicts(session, target.table, target.slices, audit)
 
 
 def _told(

@@ -67,7 +67,7 @@ def replay_asset(
         name=path[-1],
         key_prefix=path[:-1] or None,
         partitions_def=partitions_def,
-        metadata={**table_metadata(table), **(metadata or {})},
+        metadata={**table_metadata(table), "replay": source.name, **(metadata or {})},
         backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=max_partitions_per_run),
         group_name=group_name,
         description=description or f"Replayed from {source.name}.",

@@ -156,6 +156,7 @@ class Replay:
             "events_read_by_run": done.events,
             "events_outside": int(outside),
             "events_quarantined": aside,
+            **({"quarantine": self.quarantine_schema} if aside else {}),
             "events_a_second": round(done.events / done.seconds) if done.seconds else 0,
             **reading.notes(),
         }

@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 from confluent_kafka import Consumer
 
+from backfill_assets.operations.partition_checks import partition_checks
 from backfill_assets.strategies.replay import Events, KafkaEvents, replay_asset
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
@@ -293,6 +294,20 @@ def test_poison_is_put_aside_once_and_the_rest_is_replayed(
         ("analytics.fct_orders", f"topic {topic}", "1", "14", "it is not UTF-8 text", "//4="),
         ("analytics.fct_orders", f"topic {topic}", "2", "14", "it has no order_id, which is of its key", "e30="),
     ]  # fmt: skip
+
+
+def test_the_checks_of_a_partition_say_how_many_events_were_put_aside(
+    kafka: Broker, topic: str, warehouse: Warehouse
+) -> None:
+    events = Events(EVENTS.fields, time="ordered_at", key=("order_id",), poison="quarantine")
+    kafka.send(topic, [*a_week(), (1, ms(at(3)), "k", b"{}")])
+    asset = asset_of(kafka, topic, events)
+    result = warehouse.run(asset, partition_checks(asset), partition_key="2026-05-03")  # pyright: ignore[reportArgumentType] - a check is an asset to Dagster
+    found = {e.check_name: e for e in result.get_asset_check_evaluations()}
+    assert not found["poison_events"].passed
+    assert found["poison_events"].severity == dg.AssetCheckSeverity.WARN
+    assert "1 events of the run" in str(found["poison_events"].description)
+    assert all(check.passed for name, check in found.items() if name != "poison_events")
 
 
 def test_a_long_amount_keeps_every_digit(kafka: Broker, topic: str, warehouse: Warehouse) -> None:
