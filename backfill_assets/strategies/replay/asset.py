@@ -25,7 +25,7 @@ def replay_asset(
     partitions_def: dg.TimeWindowPartitionsDefinition,
     transform: Transform = None,
     max_partitions_per_run: int = 31,
-    memory_mb: int = 128,
+    memory_mb: int = 96,
     readers: int = 2,
     folder: str | Path | None = None,
     quarantine_schema: str = "backfill",

@@ -52,7 +52,7 @@ class Replay:
     source: EventSource
     events: Events
     transform: Transform = None
-    memory_mb: int = 128
+    memory_mb: int = 96
     readers: int = 2
     folder: Path | None = None
     quarantine_schema: str = "backfill"

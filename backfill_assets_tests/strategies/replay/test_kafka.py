@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import dagster as dg
@@ -329,6 +329,16 @@ def test_a_topic_that_is_not_there_and_a_broker_that_does_not_answer_are_told(
     away = replay_asset(["analytics", "fct_orders"], source=KafkaEvents("127.0.0.1:1", "orders"), events=EVENTS, table=ORDERS, partitions_def=DAYS)  # fmt: skip
     said = failure_of(warehouse.run(away, partition_key="2026-05-03", ok=False))
     assert "the broker at 127.0.0.1:1 did not let us look at topic orders" in said
+
+
+def test_a_day_that_is_not_over_is_refused(kafka: Broker, topic: str, warehouse: Warehouse) -> None:
+    kafka.send(topic, a_week())
+    today = datetime.now(timezone.utc).date().isoformat()
+    days = dg.DailyPartitionsDefinition("2026-05-01", end_offset=1)
+    asset = asset_of(kafka, topic, partitions_def=days)
+    said = failure_of(warehouse.run(asset, partition_key=today, ok=False))
+    assert f"{today} ends only at" in said
+    assert "its events have not all come" in said
 
 
 def test_a_compacted_topic_is_refused_where_each_slice_needs_its_own_events(
