@@ -18,6 +18,8 @@ class BackfillError(Exception):
     """
 
     then: ClassVar[Literal["stop", "wait", "retry"]] = "stop"
+    # whether launching what is left may do more than this
+    launch_again: ClassVar[bool] = True
 
     @property
     def retry(self) -> bool:

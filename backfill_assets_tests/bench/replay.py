@@ -126,7 +126,12 @@ def replay(servers: str, topic: str, file: str) -> float:
     )
     to_rows = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, customer_id, product, quantity, price FROM events"
     # this broker sends all that is left of a partition at once, whatever a client asks for: one of them at a time
-    replay = Replay(KafkaEvents(servers, topic), events, to_rows, readers=1)
+    replay = Replay(
+        KafkaEvents(servers, topic, complete_since=FIRST - timedelta(days=2)),
+        events,
+        to_rows,
+        readers=1,
+    )
     run = Run("bench", strategy="replay")
     began = time.monotonic()
     with Sessions(open_engine(f"duckdb:///{file}"), "bench", lambda _: None) as sessions:

@@ -30,6 +30,10 @@ class Debezium:
     within: Literal["slice", "table"] = field(default="table", init=False)
     sees_changes: bool = field(default=True, init=False)
 
+    def __post_init__(self) -> None:
+        order = (self.order,) if isinstance(self.order, str) else tuple(self.order)
+        object.__setattr__(self, "order", order)
+
     def opened(self) -> str:
         """Return the parts of a WITH that end in `opened`, with the names of `Json.opened`, `__envelope` and the order."""
         order = "".join(

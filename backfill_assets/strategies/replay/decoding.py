@@ -86,14 +86,16 @@ WHERE NOT coalesce(__skipped, false)"""
 def _typed(events: Events) -> str:
     gone = f"({events.deleted})" if events.deleted else "false"
     if not isinstance(events.decode, (Json, Debezium)):
-        casts = ", ".join(
-            f"TRY_CAST({quoted(n)} AS {f.type}) AS {quoted(n)}" for n, f in events.typed.items()
+        values = ", ".join(
+            f"{value_of(f, f'__x[{n}]')} AS {quoted(name)}"
+            for n, (name, f) in enumerate(events.typed.items(), 1)
         )
         own = ", ".join(map(quoted, events.typed))
         texts = ", ".join(f"CAST({quoted(n)} AS VARCHAR)" for n in events.typed)
         return (
-            f"cut AS (SELECT * EXCLUDE ({own}), [{texts}] AS __x, {casts} FROM batch),\n"
-            f"typed AS (SELECT *, {gone} AS __gone, false AS __skipped FROM cut)"
+            f"cut AS (SELECT * EXCLUDE ({own}), [{texts}] AS __x FROM batch),\n"
+            f"valued AS (SELECT *, {values} FROM cut),\n"
+            f"typed AS (SELECT *, {gone} AS __gone, false AS __skipped FROM valued)"
         )
     paths = ", ".join(literal(pointer(f.path or n)) for n, f in events.typed.items())
     values = ", ".join(
@@ -192,6 +194,9 @@ def _reason(events: Events) -> str:
     for name in events.key:
         shown = name.replace("'", "''")
         cases.append(f"WHEN {quoted(name)} IS NULL THEN 'it has no {shown}, which is of its key'")
+    for name in () if isinstance(events.decode, Debezium) else events.ordering:
+        shown = name.replace("'", "''")
+        cases.append(f"WHEN {quoted(name)} IS NULL THEN 'it has no {shown}, which orders it'")
     time, shown = quoted(events.time), events.time.replace("'", "''")
     timeless = "false" if events.within == "slice" else "__gone"
     cases.append(

@@ -126,13 +126,13 @@ class Events:
     `fields`: names with types, `{"qty": "INTEGER"}`, or a `Field`. `time`: the field that says to which slice an event
     belongs, an instant (TIMESTAMPTZ), or a DATE or TIMESTAMP on the slice column's own clock. `key`: the fields that say
     which row it is of. `ordering`: the fields by which the last event of a key is told, the greatest being the last;
-    by default the order of arrival, for which a key has to stay in one shard. `deleted`: an SQL condition on the
+    by default the order of arrival, for which a key has to stay in one shard. An event without them is wrong. `deleted`: an SQL condition on the
     fields that is true for an event that deletes its row.
 
     `decode`: `Json()`, `Debezium()`, or a function from an Arrow batch (`ordinal`, `at`, `key`, `value`) to an Arrow table
     of as many rows with the fields, in order, and maybe `error`, a text for an event that is wrong.
     `early`, `late`: how much earlier and later than its own time an event may have reached the source: that much more is
-    read on each side. `late=None` reads to the end of what there is, which changes (`Debezium`) do by default.
+    read on each side. `late=None` reads to the end of what there is, which is the default where the last event of all counts.
     `poison`: whether an event that cannot be read makes the run fail, or is put aside.
     """
 
@@ -152,6 +152,12 @@ class Events:
         for name in ("key", "ordering"):
             given = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+        names = [name.lower() for name in typed]
+        for name in names:
+            if name.startswith("__") or name == "rowid" or names.count(name) > 1:
+                raise _wrong(f"a field {name!r}", "that name is taken, in whatever case", "Rename it, and give its path in the event: Field(..., path=...)")  # fmt: skip
+        if self.ordering and getattr(self.decode, "tombstones", "") == "delete":
+            raise _wrong("an ordering beside tombstones that delete", "a tombstone has no field to be ordered by", "Leave the ordering out: each key then has to stay in one shard")  # fmt: skip
         if not self.key:
             raise _wrong("events without a key", "events that come again could not be told from new ones", "Name the fields of the key")  # fmt: skip
         for name in (self.time, *self.key, *self.ordering):
@@ -160,7 +166,7 @@ class Events:
         if typed[self.time].type not in ("TIMESTAMPTZ", "TIMESTAMP", "DATE"):
             raise _wrong(f"the time {self.time!r}", f"it is {typed[self.time].type}", "Declare it as TIMESTAMPTZ, and give its unit where it is a number")  # fmt: skip
         if self.late == "by decoder":
-            late = None if getattr(self.decode, "sees_changes", False) else timedelta(hours=1)
+            late = None if self.within == "table" else timedelta(hours=1)
             object.__setattr__(self, "late", late)
         if self.poison not in get_args(Poison):
             raise _wrong(f"poison events to {self.poison!r}", "there is no such policy", "Give 'fail' or 'quarantine'")  # fmt: skip

@@ -13,6 +13,7 @@ from backfill_assets.engines.drivers import driver
 from backfill_assets.errors import (
     Away,
     BackfillError,
+    DeclarationError,
     MissingRight,
     MissingTable,
     Refused,
@@ -23,12 +24,24 @@ from backfill_assets.strategies.replay.source import Reading, Shard
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_OURS = (
+    "bootstrap.servers",
+    "group.id",
+    "enable.auto.commit",
+    "enable.auto.offset.store",
+    "auto.offset.reset",
+    "isolation.level",
+    "enable.partition.eof",
+)
 _AT_A_TIME = 2_000  # messages that the client hands over: more of them leave the processor's cache
 _BATCH = 20_000
 _SECONDS = 30.0
 _SETTLED = 1_000  # events in a row behind the window, after which no more of it are looked for
-_PROBED = 10  # first events that are looked at to tell since when nothing is missing
+_AT_FIRST = 32  # before their size is known
+_BYTES = 8 * 2**20  # of a batch, however few events that are
+_PROBED = 50  # first events that are looked at to tell since when nothing is missing
 _LATE_MS = 3_600_000
+_FLOW = 5  # events that are needed to tell how close they are
 _SILENT = 30.0  # seconds without an event before the end, after which a transaction or a broker is given up
 
 
@@ -39,9 +52,14 @@ class KafkaEvents:
     `config` goes to the client (`security.protocol`, `sasl.mechanism` ...); a value may be a `dagster.EnvVar`, so that
     no secret stands in code. `live_group` is the group whose offsets are shown to be the same before and after.
     `disorder` is by how much a broker time may be behind those before it: the first event that is retained proves
-    nothing about a time nearer to it than that.
+    nothing about a time nearer to it than that, and so much more is read behind a window.
 
-    Needs the extra `kafka` and, of the cluster, DESCRIBE and READ on the topic; it joins no group and commits nothing.
+    A topic that still has its very first event may be younger than the stream: nothing counts as whole before that event
+    unless `complete_since` (aware) says so. `compacted` says whether the topic keeps only the last event of a key; by
+    default it is asked.
+
+    Needs the extra `kafka` and, of the cluster, DESCRIBE, DESCRIBE_CONFIGS and READ on the topic, and DESCRIBE on the
+    live group; it joins no group and commits nothing.
     """
 
     servers: str
@@ -49,6 +67,8 @@ class KafkaEvents:
     config: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     live_group: str | None = None
     disorder: timedelta = timedelta(0)
+    complete_since: datetime | None = None
+    compacted: bool | None = None
     buffer_mb: int = 16
     keeps_last_only: bool = field(default=False, init=False)
     shard_word = "partition"
@@ -69,12 +89,37 @@ class KafkaEvents:
         finally:
             reading.close()
 
+    def __post_init__(self) -> None:
+        ours = sorted(set(self.config) & {*_OURS, "default.topic.config"})
+        if ours:
+            raise DeclarationError(
+                f"{self.name} cannot be declared with {', '.join(ours)}",
+                "a reader that leaves others alone and notices what is gone sets that itself",
+                "Leave it out of config",
+            )
+        if self.complete_since is not None and self.complete_since.tzinfo is None:
+            raise DeclarationError(
+                f"{self.name} cannot be complete since {self.complete_since.isoformat()}",
+                "that time has no zone",
+                "Give an aware datetime",
+            )
+
+    def _given(self) -> dict[str, Any]:
+        found = {k: v.get_value() if hasattr(v, "get_value") else v for k, v in self.config.items()}
+        for name, value in found.items():
+            if value is None:
+                raise DeclarationError(
+                    f"{self.name} cannot be replayed",
+                    f"the client's {name} is to come from an environment variable that is not set",
+                    "Set it where runs are executed",
+                )
+        return found
+
     def settings(self, group: str) -> dict[str, Any]:
         """Return what the client is told, for a reader that never commits and never joins."""
-        given = {k: v.get_value() if hasattr(v, "get_value") else v for k, v in self.config.items()}
         return {
             "receive.message.max.bytes": 1_000_000_000,
-            **given,
+            **self._given(),
             "bootstrap.servers": self.servers,
             "group.id": group,
             "enable.auto.commit": False,
@@ -97,7 +142,7 @@ class _Topic:
         self._live_before: dict[str, int] | None = None
         # its offsets are those of all events: to a reader of committed ones the first open transaction is the end
         uncommitted = {"isolation.level": "read_uncommitted"}
-        self._consumer = kafka.Consumer({**source.settings(self._group("bounds")), **uncommitted})
+        self._consumer = self._new_consumer("bounds", **uncommitted)
 
     @property
     def shards(self) -> Sequence[Shard]:
@@ -106,16 +151,21 @@ class _Topic:
     def _group(self, shard: str) -> str:
         return f"backfill-{self._who}-{shard}"
 
-    def _new_consumer(self, shard: str) -> Any:
-        return self._kafka.Consumer(self._source.settings(self._group(shard)))
+    def _new_consumer(self, shard: str, **settings: str) -> Any:
+        with self._told("begin to read"):
+            return self._kafka.Consumer({**self._source.settings(self._group(shard)), **settings})
 
     def fix(self) -> None:
         """Ask for partitions, first and last offsets, and what the live group has committed."""
         if self._live_before is None and self._source.live_group:
             self._live_before = self._committed()
-        compacted = self._is_compacted()
+        declared = self._source.compacted
+        compacted = self._is_compacted() if declared is None else declared
         object.__setattr__(self._source, "keeps_last_only", compacted)
-        self._shards = [self._shard(n) for n in self._partitions()]
+        numbers = self._partitions()
+        marks = {n: self._marks(n) for n in numbers}
+        began = self._began({n: m for n, m in marks.items() if m[0] == 0})
+        self._shards = [self._shard(n, *marks[n], began) for n in numbers]
 
     def _partitions(self) -> list[int]:
         topic = self._source.topic
@@ -127,11 +177,15 @@ class _Topic:
                 )
         return sorted(found.partitions)
 
-    def _shard(self, number: int) -> Shard:
-        low, high = self._marks(number)
-        since = None
-        if low > 0:
-            since = self._first_time(number, low, high)
+    def _began(self, whole: Mapping[int, tuple[int, int]]) -> datetime | None:
+        """Return since when partitions that still have their first event hold all: the topic may be made anew."""
+        if self._source.complete_since is not None:
+            return self._source.complete_since
+        first = [self._first_time(n, *marks) for n, marks in whole.items() if marks[1] > 0]
+        return min(first, default=datetime.now(timezone.utc) if whole else None)
+
+    def _shard(self, number: int, low: int, high: int, began: datetime | None) -> Shard:
+        since = self._first_time(number, low, high) if low > 0 else began
         return Shard(str(number), str(low), str(high), since, high - low)
 
     def _marks(self, number: int) -> tuple[int, int]:
@@ -147,21 +201,27 @@ class _Topic:
     def _first_time(self, number: int, low: int, high: int) -> datetime:
         """Return since when nothing is missing: what was aged out came before the first event that is left."""
         times: list[int] = []
+        ended = False
         with contextlib.closing(self._new_consumer(f"{number}-first")) as consumer:
             consumer.assign([self._partition(number, low)])
             until = time.monotonic() + _SECONDS
-            while len(times) < _PROBED and time.monotonic() < until:
+            while len(times) < _PROBED and not ended and time.monotonic() < until:
                 message = consumer.poll(1.0)
                 if message is None:
                     continue
                 if message.error() is not None:
                     if message.error().code() == self._kafka.KafkaError._PARTITION_EOF:
-                        break
+                        ended = True
+                        continue
                     raise self._ours(message.error(), f"read the first event of partition {number}")
                 times.append(message.timestamp()[1])
-        if not times:
-            return datetime.now(timezone.utc)
-        return _since(times, self._source.disorder)
+        if not times and not ended:
+            raise Away(
+                f"{self._source.name} cannot be replayed",
+                f"the first event of partition {number} did not come within {_SECONDS:.0f} s",
+                "Look at the broker, then launch it again: nothing was changed",
+            )
+        return datetime.now(timezone.utc) if not times else _since(times, self._source.disorder)
 
     def read(self, shard: Shard, start: datetime, end: datetime | None) -> Iterator[pa.Table]:
         """Read from the first offset at or after `start` until events are settled behind `end`, or the fixed end."""
@@ -170,22 +230,28 @@ class _Topic:
         if begin is None:
             return
         self._from[number] = begin
-        stop = None if end is None else int(end.timestamp() * 1000)
+        stop = None if end is None else int((end + self._source.disorder).timestamp() * 1000)
         with contextlib.closing(self._new_consumer(shard.name)) as consumer:
             consumer.assign([self._partition(number, begin)])
             position, behind, heard = begin, 0, time.monotonic()
             parts: list[pa.Table] = []
+            count, size = _AT_FIRST, 0
             while position < last and (stop is None or behind < _SETTLED):
-                messages = consumer.consume(_AT_A_TIME, 1.0)
+                messages = consumer.consume(count, 1.0)
                 good, ended = self._sorted_out(messages, number, last)
                 if good:
                     heard = time.monotonic()
                     position = good[-1].offset() + 1
                     parts.append(_table(good))
                     behind = _behind(parts[-1], stop, behind)
-                if parts and (ended or not good or len(parts) * _AT_A_TIME >= _BATCH):
+                    size += parts[-1].nbytes
+                    # large events come few at a time, so that memory does not grow with them
+                    count = max(1, min(_AT_A_TIME, _BYTES * len(good) // max(1, parts[-1].nbytes)))
+                full = len(parts) * _AT_A_TIME >= _BATCH or size >= _BYTES
+                if parts and (ended or not good or full):
                     yield _joined(parts)
-                    parts = []
+                    parts, size = [], 0
+                    heard = time.monotonic()  # while it was handed over nobody listened
                 if ended:
                     break
                 if not good and time.monotonic() - heard > _SILENT:
@@ -214,7 +280,7 @@ class _Topic:
     def _sorted_out(self, messages: list[Any], number: int, last: int) -> tuple[list[Any], bool]:
         """Return the events before the fixed end, and whether the end was seen; raise what the broker says."""
         eof, good = self._kafka.KafkaError._PARTITION_EOF, list[Any]()
-        if messages and messages[-1].offset() < last and not any(m.error() for m in messages):
+        if messages and not any(m.error() for m in messages) and messages[-1].offset() < last:
             return messages, messages[-1].offset() == last - 1
         for message in messages:
             error = message.error()
@@ -277,8 +343,7 @@ class _Topic:
         if self._live_before is None:
             return {}
         now = self._committed()
-        ends = {shard.name: int(shard.end) for shard in self._shards}
-        lag = {n: ends[n] - offset for n, offset in now.items() if n in ends}
+        lag = {n: self._marks(int(n))[1] - offset for n, offset in now.items()}
         return {
             "live_group": self._source.live_group,
             "live_offsets_before": self._live_before,
@@ -293,17 +358,18 @@ class _Topic:
         with contextlib.closing(self._kafka.Consumer(settings)) as consumer, self._told(what):
             partitions = [self._partition(n) for n in self._partitions()]
             found = consumer.committed(partitions, timeout=_SECONDS)
+            for place in found:
+                if place.error is not None:
+                    raise self._kafka.KafkaException(place.error)
         return {str(p.partition): p.offset for p in found if p.offset >= 0}
 
     def _is_compacted(self) -> bool:
-        """Tell whether the topic keeps only the last event of a key; False where nobody may ask."""
+        """Tell whether the topic keeps only the last event of a key."""
         admin_of = driver("confluent_kafka.admin", "Kafka", "kafka")
         admin = admin_of.AdminClient(self._for_admin())
         topic = admin_of.ConfigResource(admin_of.ResourceType.TOPIC, self._source.topic)
-        try:
+        with self._told("see whether it is compacted (if it is not, say compacted=False)"):
             found = admin.describe_configs([topic], request_timeout=_SECONDS)[topic].result()
-        except self._kafka.KafkaException:
-            return False
         policy = found.get("cleanup.policy")
         return policy is not None and "compact" in str(policy.value)
 
@@ -325,7 +391,9 @@ class _Topic:
         if code in (codes.UNKNOWN_TOPIC_OR_PART, codes._UNKNOWN_TOPIC, codes._UNKNOWN_PARTITION):
             return MissingTable(f"{name} cannot be replayed", f"there is no such topic at {self._source.servers}", "Correct the name, or the servers")  # fmt: skip
         if code in (codes.TOPIC_AUTHORIZATION_FAILED, codes.GROUP_AUTHORIZATION_FAILED, codes.CLUSTER_AUTHORIZATION_FAILED):  # fmt: skip
-            return MissingRight(f"{name} cannot be replayed", f"this user may not {what} ({said})", f"Grant DESCRIBE and READ on the topic, and READ on groups that begin with backfill-{self._who}")  # fmt: skip
+            return MissingRight(f"{name} cannot be replayed", f"this user may not {what} ({said})", "Grant DESCRIBE, DESCRIBE_CONFIGS and READ on the topic, and DESCRIBE on the live group")  # fmt: skip
+        if code in (codes._INVALID_ARG, codes._INVALID_TYPE):
+            return DeclarationError(f"{name} cannot be replayed", f"its client does not take its settings ({said})", "Correct config")  # fmt: skip
         if code in (codes._AUTHENTICATION, codes.SASL_AUTHENTICATION_FAILED, codes._SSL, codes._RESOLVE):  # fmt: skip
             return Unreachable(f"{name} cannot be replayed", f"the broker at {self._source.servers} did not let us in ({said})", "Correct the servers, or the client's config")  # fmt: skip
         if code in (codes._AUTO_OFFSET_RESET, codes.OFFSET_OUT_OF_RANGE):
@@ -353,14 +421,15 @@ class _Topic:
 def _since(times: Sequence[int], disorder: timedelta) -> datetime:
     """Return since when nothing is missing, by the times (ms) of the first events that are left.
 
-    A first one that is far older than those behind it, for how close they are to each other, was late itself.
+    Those at the head that are far older than all behind them, for how close these are to each other, were late themselves.
     """
-    first, *rest = times
-    if len(rest) > 1:
-        apart = (max(rest) - min(rest)) / (len(rest) - 1)
-        if min(rest) - first > max(_LATE_MS, 10 * apart):
-            first = min(rest)
-    return datetime.fromtimestamp(first / 1000, timezone.utc) + disorder
+    since = 0
+    for place in range(1, len(times) - _FLOW):
+        later = sorted(times[place:])
+        apart = (later[-1] - later[0]) / (len(later) - 1)
+        if later[0] - max(times[:place]) > max(_LATE_MS, 10 * apart):
+            since = place
+    return datetime.fromtimestamp(min(times[since:]) / 1000, timezone.utc) + disorder
 
 
 def _table(messages: list[Any]) -> pa.Table:

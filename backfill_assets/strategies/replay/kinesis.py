@@ -109,10 +109,14 @@ class _Stream:
         return Shard(found["ShardId"], numbers["StartingSequenceNumber"], end, self._since(), None)
 
     def _since(self) -> datetime | None:
-        """Return since when nothing is missing: the oldest that is kept; None where the stream is younger than that."""
-        oldest = self._opened - self._kept
-        known = [oldest] if oldest > self._made else []
-        return max([*known, *filter(None, [self._source.complete_since])], default=None)
+        """Return since when nothing is missing: the oldest that is kept; the stream's making where that is younger.
+
+        A stream may be made anew: what was before it is whole only where the source says so.
+        """
+        oldest, declared = self._opened - self._kept, self._source.complete_since
+        if declared is not None:
+            return declared if oldest <= self._made else max(oldest, declared)
+        return max(oldest, self._made)
 
     def read(self, shard: Shard, start: datetime, end: datetime | None) -> Iterator[pa.Table]:
         """Read what arrived in `[start, end)`, and up to the opening."""

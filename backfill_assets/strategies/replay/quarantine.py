@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping
+import uuid
 from typing import TYPE_CHECKING
 
-from backfill_assets.engines.protocol import Session, replacing
+from backfill_assets.engines.protocol import Claim, Session, replacing
 from backfill_assets.engines.sql import create_schema, create_table, qualified, quoted
 from backfill_assets.errors import BadRows
+from backfill_assets.strategies.replay.decoding import literal
 from backfill_assets.strategies.replay.scratch import Scratch
 from backfill_assets.strategies.replay.source import EventSource, Reading
 from backfill_assets.table import Table
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 QUARANTINE = "replay_quarantine"
 _COLUMNS = ("table_name", "topic", "shard", "position", "at", "reason", "raw_base64", "run_id")
 _SHOWN = 3
+_AT_ONCE = 5_000  # of the events that are put aside
 
 
 def poison(scratch: Scratch) -> int:
@@ -56,7 +57,9 @@ def put_aside(
     spelling = session.spelling
     place = Table(QUARANTINE, schema=schema)
     name, text = qualified(spelling, place), spelling.text_type
-    types: Mapping[str, str] = {c: spelling.log_types.get("datetime", _stamp(spelling.dialect)) if c == "at" else text for c in _COLUMNS}  # fmt: skip
+    long = spelling.log_types.get("detail", text)
+    types = dict.fromkeys(_COLUMNS, text) | {"reason": long, "raw_base64": long}
+    types["at"] = spelling.log_types.get("datetime", _stamp(spelling.dialect))
     listed = ", ".join(f"{quoted(spelling, c)} {types[c]}" for c in _COLUMNS)
     make(
         session,
@@ -64,7 +67,18 @@ def put_aside(
         [create_table(spelling, name, listed)],
         schema=create_schema(spelling, schema),
     )
-    stage = session.stage_arrow("quarantined", _rows(scratch, source, reading, target, run))
+    claim = Claim(name, None, f"{place.qualified}", f"run {run.run_id[:8]}", run.backfill_id)
+    for first in range(0, total, _AT_ONCE):
+        _add(session, name, _rows(scratch, source, reading, target, run, first), claim)
+    return total
+
+
+def _add(session: Session, name: str, rows: pa.Table, claim: Claim) -> None:
+    """Add rows to the quarantine, whose only writer this is meanwhile."""
+    spelling = session.spelling
+    session.prepare(claim)
+    stage_name = f"backfill_stage_{uuid.uuid4().hex}"
+    stage = session.stage_arrow(stage_name, rows)
     own = ", ".join(quoted(spelling, c) for c in _COLUMNS)
     same = " AND ".join(
         f"q.{quoted(spelling, c)} = s.{quoted(spelling, c)}"
@@ -72,42 +86,29 @@ def put_aside(
     )
     query = f"SELECT {', '.join(f's.{quoted(spelling, c)}' for c in _COLUMNS)} FROM {stage} AS s WHERE NOT EXISTS (SELECT 1 FROM {name} AS q WHERE {same})"
     try:
-        if replacing(session):
-            session.execute(f"INSERT INTO {name} ({own}) {query}")
+        if alone := replacing(session):
+            with alone.hold(claim):
+                session.execute(f"INSERT INTO {name} ({own}) {query}")
         else:
             with session.transaction():
+                session.claim(claim)
                 session.execute(f"INSERT INTO {name} ({own}) {query}")
     finally:
-        session.drop_stage("quarantined")
-    return total
+        session.drop_stage(stage_name)
 
 
 def _rows(
-    scratch: Scratch, source: EventSource, reading: Reading, target: Table, run: Run
+    scratch: Scratch, source: EventSource, reading: Reading, target: Table, run: Run, first: int
 ) -> pa.Table:
-    import pyarrow as pa
-
-    found = scratch.fetch(
-        "SELECT __shard, __position, __at, __reason, __raw FROM events WHERE __reason IS NOT NULL"
+    """Return the events that could not be read, from the one with number `first` on, as many as are added at once."""
+    shards = " ".join(
+        f"WHEN {place} THEN {literal(shard.name)}" for place, shard in enumerate(reading.shards)
     )
-    shards = [shard.name for shard in reading.shards]
-    columns = {
-        "table_name": [target.qualified] * len(found),
-        "topic": [source.name] * len(found),
-        "shard": [shards[row[0]] for row in found],
-        "position": [row[1] for row in found],
-        "at": [row[2] for row in found],
-        "reason": [row[3] for row in found],
-        "raw_base64": [
-            None if row[4] is None else base64.b64encode(row[4]).decode() for row in found
-        ],
-        "run_id": [run.run_id] * len(found),
-    }
-    return pa.table(
-        {
-            name: pa.array(values, pa.timestamp("us", "UTC") if name == "at" else pa.string())
-            for name, values in columns.items()
-        }
+    return scratch.arrow(
+        f"SELECT {literal(target.qualified)} AS table_name, {literal(source.name)} AS topic,"
+        f" CASE __shard {shards} END AS shard, __position AS position, __at AS at, __reason AS reason,"
+        f" to_base64(__raw) AS raw_base64, {literal(run.run_id)} AS run_id"
+        f" FROM events WHERE __reason IS NOT NULL ORDER BY __shard, __ordinal LIMIT {_AT_ONCE} OFFSET {first}"
     )
 
 

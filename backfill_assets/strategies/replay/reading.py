@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _WAITING = 2  # batches of each shard that wait for the scratch database
 _SECONDS_A_LINE = 5.0
+_ENDING_SECONDS = 5.0
 _ENDED = object()
 
 
@@ -75,7 +76,7 @@ def _batches(
     reading: Reading, shards: list[Shard], start: datetime, end: datetime | None, at_once: int
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield batches of all shards as they come, with the shard's number; stop every thread at the end."""
-    waiting: queue.Queue[tuple[int, Any]] = queue.Queue(maxsize=_WAITING * max(1, len(shards)))
+    waiting: queue.Queue[tuple[int, Any]] = queue.Queue(maxsize=_WAITING * max(1, at_once))
     stop = threading.Event()
     todo = iter([(place, s) for place, s in enumerate(reading.shards) if s in shards])
     turn = threading.Lock()
@@ -114,7 +115,9 @@ def _batches(
     finally:
         stop.set()
         for thread in threads:
-            thread.join()
+            thread.join(
+                _ENDING_SECONDS
+            )  # one that waits for its source ends with that wait, and is of no use till then
 
 
 def _put(

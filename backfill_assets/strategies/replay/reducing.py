@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.errors import BadRows
+from backfill_assets.engines.drivers import driver
+from backfill_assets.errors import BadRows, DeclarationError
 from backfill_assets.io_managers.frames import is_arrow
 from backfill_assets.strategies.replay.decoding import order_columns, quoted
 from backfill_assets.strategies.replay.events import Events
@@ -30,24 +31,56 @@ class Counted:
 
 
 def refuse_ambiguous(scratch: Scratch, events: Events, label: str) -> None:
-    """Raise where the last event of a key cannot be told: it came in several shards, and nothing orders them."""
-    if events.ordering or order_columns(events):
-        return
+    """Raise where the last event of a key cannot be told: it came in several shards, and nothing orders the newest of them."""
     keys = ", ".join(map(quoted, events.key))
     per = "" if events.within == "table" else "__slice, "
     among = "" if events.within == "table" else " AND __slice IS NOT NULL"
+    several = (
+        f"SELECT {per}{keys} FROM events WHERE {_GOOD}{among} GROUP BY {per}{keys}"
+        " HAVING min(__shard) <> max(__shard)"
+    )
+    same = " AND ".join(f"e.{name} = s.{name}" for name in (*per.replace(", ", " ").split(), *map(quoted, events.key)))  # fmt: skip
+    order = ", ".join(f"{name} DESC NULLS LAST" for name in _order(events)) or "1"
+    own = ", ".join(map(quoted, events.typed))
     found = scratch.fetch(
-        f"SELECT {keys}, count(DISTINCT __shard) FROM events WHERE {_GOOD}{among} GROUP BY {per}{keys}"
-        f" HAVING min(__shard) <> max(__shard) ORDER BY {keys} LIMIT 3"
+        f"""SELECT {keys} FROM (
+  SELECT e.*, rank() OVER (PARTITION BY {per}{keys} ORDER BY {order}) AS __place
+  FROM events AS e SEMI JOIN ({several}) AS s ON {same} WHERE {_GOOD}{among}) AS ranked
+WHERE __place = 1 GROUP BY {per}{keys}
+HAVING min(__shard) <> max(__shard) AND count(DISTINCT row(__gone, {own})) > 1 ORDER BY {keys} LIMIT 3"""
     )
     if found:
-        shown = "; ".join(", ".join(map(str, row[:-1])) for row in found)
+        shown = "; ".join(", ".join(map(str, row)) for row in found)
         raise BadRows(
             f"{label} was left as it was",
-            f"events of one key ({', '.join(events.key)}) came in several shards, so nobody can tell which is the last:"
+            f"events of one key ({', '.join(events.key)}) came in several shards, and nobody can tell which is the last:"
             f" {shown}",
             "Declare the ordering: the fields by which the last one is told, such as a version or the time of the change",
         )
+
+
+def _order(events: Events) -> list[str]:
+    """Return what tells the last event of a key: the place in a database's log, then the declared fields."""
+    return [*(name for name, _ in order_columns(events)), *map(quoted, events.ordering)]
+
+
+def must_be_sql(scratch: Scratch, events: Events, transform: Transform, label: str) -> None:
+    """Raise before anything is read where SQL of the declaration does not fit the fields."""
+    duckdb = driver("duckdb", "DuckDB", "duckdb")
+    own = ", ".join(map(quoted, events.typed))
+    asked = {"deleted": f"SELECT ({events.deleted}) FROM events" if events.deleted else None}
+    if isinstance(transform, str):
+        asked["transform"] = f"WITH events AS (SELECT {own} FROM events) SELECT * FROM (\n{transform}\n) AS made LIMIT 0"  # fmt: skip
+    for what, sql in asked.items():
+        try:
+            if sql is not None:
+                scratch.fetch(sql)
+        except duckdb.Error as error:
+            raise DeclarationError(
+                f"{label} was left as it was",
+                f"the SQL of {what} does not fit the events' fields ({error})",
+                f"Correct {what}",
+            ) from error
 
 
 def keep_last(scratch: Scratch, events: Events) -> None:
@@ -55,12 +88,7 @@ def keep_last(scratch: Scratch, events: Events) -> None:
     per = "" if events.within == "table" else "__slice, "
     among = "" if events.within == "table" else " AND __slice IS NOT NULL"
     keys = ", ".join(map(quoted, events.key))
-    order = [
-        *(quoted(name) for name in events.ordering),
-        *(name for name, _ in order_columns(events)),
-        "__ordinal",
-        "__shard",
-    ]
+    order = [*_order(events), "__ordinal", "__shard"]
     by = ", ".join(f"{name} DESC NULLS LAST" for name in order)
     scratch.fetch(
         f"""CREATE TABLE last AS SELECT events.* EXCLUDE (__reason, __position, __raw) FROM events SEMI JOIN (
@@ -78,7 +106,9 @@ def rows_of(scratch: Scratch, events: Events, place: int, transform: Transform) 
     if isinstance(transform, str):
         return scratch.arrow(f"WITH events AS ({last}) SELECT * FROM (\n{transform}\n) AS made")
     table = scratch.arrow(last)
-    return transform(table.to_pandas() if _wants_pandas(transform) else table)
+    return transform(
+        table.to_pandas(integer_object_nulls=True) if _wants_pandas(transform) else table
+    )
 
 
 def _wants_pandas(transform: Callable[[Any], Any]) -> bool:

@@ -21,6 +21,7 @@ from backfill_assets.strategies.replay.reducing import (
     Transform,
     counted,
     keep_last,
+    must_be_sql,
     refuse_ambiguous,
     rows_of,
 )
@@ -58,6 +59,15 @@ class Replay:
     quarantine_schema: str = "backfill"
     now: Callable[[], datetime] = utc_now
 
+    def __post_init__(self) -> None:
+        for name, least in (("memory_mb", 32), ("readers", 1)):
+            if getattr(self, name) < least:
+                raise DeclarationError(
+                    f"a replay with {name}={getattr(self, name)!r} cannot be declared",
+                    "it could read nothing",
+                    f"Give {least} or more",
+                )
+
     @contextlib.contextmanager
     def opened(
         self, slices: Sequence[Slice], run: Run, sessions: Sessions, say: Report
@@ -66,13 +76,15 @@ class Replay:
         label = slices[0].label if len(slices) == 1 else f"{slices[0].label} to {slices[-1].name}"
         self._refuse(slices, run, label)
         table = slices[0].table
+        # before the ends are fixed: whoever reads later than that has read no less
+        read_at = self.now()
         with self.source.open(f"{table.qualified}-{run.backfill_id or run.run_id[:8]}") as reading:
-            read_at = self.now()
             found = retained(slices, reading.shards, self.events)
             self._must_be_enough(found, reading, run, label)
             found.whole.sort(key=lambda s: s.window.start if s.window else read_at)
             bounds = [self._bounds(slice_) for slice_ in found.whole]
             with scratch(self.events, bounds, self.folder, self.memory_mb) as events:
+                must_be_sql(events, self.events, self.transform, label)
                 done = self._read(events, reading, found.whole, say)
                 aside = self._judge(events, reading, sessions, slices[0].table, run, label)
                 keep_last(events, self.events)

@@ -16,6 +16,8 @@ from backfill_assets.window import zone_named
 class EventsGone(Refused):
     """The source no longer holds all events of a slice."""
 
+    launch_again = False
+
 
 @dataclass(frozen=True)
 class Retained:
@@ -78,7 +80,7 @@ def _first_whole(found: Retained, events: Events) -> str:
     column = lost.table.slice_column
     zone = zone_named(column.zone if column is not None else "UTC")
     begin = (since + events.early).astimezone(zone)
-    if not lost.window.is_whole_days(zone.key):
+    if len(lost.window.days(zone.key)) != 1 or not lost.window.is_whole_days(zone.key):
         return f"that which begins at {begin.isoformat()} or after it"
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     return (midnight if midnight == begin else midnight + timedelta(days=1)).date().isoformat()

@@ -348,7 +348,7 @@ def test_changes_on_a_broker_with_tombstones_are_replayed_with_retention_asked_f
             sent(1, at(8), 3, with_schema(change("u", 14, after=row(3, at(3), "3.50")))),
         ],
     )
-    source = KafkaEvents(kafka.servers, topic)
+    source = KafkaEvents(kafka.servers, topic, complete_since=at(1) - timedelta(days=2))
     warehouse.run_range("2026-05-03", "2026-05-04", asset_of(source))
     once = [("2026-05-03", 2, "1.00"), ("2026-05-03", 3, "3.50")]
     assert warehouse.rows(ALL) == once

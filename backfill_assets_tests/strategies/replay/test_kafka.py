@@ -35,8 +35,9 @@ ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FRO
 
 
 def asset_of(kafka: Broker, topic: str, events: Events = EVENTS, **options: Any):
+    options.setdefault("complete_since", at(1) - timedelta(days=2))
     source = KafkaEvents(
-        kafka.servers, topic, **{k: options.pop(k) for k in ("live_group", "disorder") if k in options}
+        kafka.servers, topic, **{k: options.pop(k) for k in ("live_group", "disorder", "complete_since", "compacted") if k in options}
     )  # fmt: skip
     options = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS} | options
     return replay_asset(["analytics", "fct_orders"], source=source, events=events, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -134,7 +135,10 @@ def test_a_million_events_out_of_order_fill_ten_days_while_others_read_the_topic
         consumer = Consumer({"bootstrap.servers": kafka.servers, "group.id": live, "auto.offset.reset": "earliest", "receive.message.max.bytes": 1_000_000_000, "log_level": 0})  # fmt: skip
         consumer.subscribe([topic])
         while not stop.is_set():
-            seen[place] += len(consumer.consume(500, 0.2))
+            found = [m for m in consumer.consume(5000, 0.2) if m.error() is None]
+            seen[place] += len(found)
+            if found:
+                consumer.commit(asynchronous=False)
         consumer.close()
 
     consumers = [threading.Thread(target=consume, args=(place,)) for place in range(2)]
@@ -143,11 +147,18 @@ def test_a_million_events_out_of_order_fill_ten_days_while_others_read_the_topic
     try:
         warehouse.run_range("2026-05-01", "2026-05-10", asset_of(kafka, topic, live_group=live))
         at_the_end = sum(seen)
+        limit = time.monotonic() + 200
+        while sum(seen) < total and time.monotonic() < limit:
+            time.sleep(0.2)
     finally:
         stop.set()
         for consumer in consumers:
             consumer.join()
+    # they read on all the while, each event once, and committed up to the end
     assert at_the_end > 0
+    assert sum(seen) == total
+    assert sum(kafka.committed(topic, live).values()) == total
+    assert not [group for group in kafka.groups() if group.startswith("backfill-")]
     found = warehouse.rows(
         "SELECT count(*), count(DISTINCT order_id), sum(amount), count(DISTINCT order_date) FROM analytics.fct_orders"
     )
