@@ -157,12 +157,12 @@ class _Topic:
 
     def fix(self) -> None:
         """Ask for partitions, first and last offsets, and what the live group has committed."""
+        numbers = self._partitions()
         if self._live_before is None and self._source.live_group:
             self._live_before = self._committed()
         declared = self._source.compacted
         compacted = self._is_compacted() if declared is None else declared
         object.__setattr__(self._source, "keeps_last_only", compacted)
-        numbers = self._partitions()
         marks = {n: self._marks(n) for n in numbers}
         began = self._began({n: m for n, m in marks.items() if m[0] == 0})
         self._shards = [self._shard(n, *marks[n], began) for n in numbers]
