@@ -17,6 +17,8 @@ from backfill_assets.dbt.translator import SlicesTranslator
 
 DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), timezone="UTC")
 # each run is one dbt invocation, in which every day has a transaction of its own
+# what a night's copy takes is as of now, so a run over several nights would give one of them rows
+NIGHT_A_RUN = dg.BackfillPolicy.multi_run(max_partitions_per_run=1)
 MONTH_A_RUN = dg.BackfillPolicy.multi_run(max_partitions_per_run=30)
 
 
@@ -71,4 +73,4 @@ def dimensions(context: dg.AssetExecutionContext):
 
 
 facts = sliced_dbt_assets("dbt_facts", "fct_orders", DAYS, MONTH_A_RUN)
-nightly = sliced_dbt_assets("dbt_nightly", "customers_nightly", DAYS, MONTH_A_RUN)
+nightly = sliced_dbt_assets("dbt_nightly", "customers_nightly", DAYS, NIGHT_A_RUN)

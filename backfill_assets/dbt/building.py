@@ -146,7 +146,6 @@ class _Build:
             self._run,
             self._manager,
             {model.table: admitted.get(model.key, []) for model in self._models},
-            self._models[0].target.slices,
             {model.table: model.gate.budget_asked_elsewhere() for model in self._models},
         )
         return invoked(self._context, self._dbt, self._manager, command, self._is_held)

@@ -28,7 +28,7 @@ from backfill_assets.writing import Run
 
 # as fresh as every other answer of the switch
 _PAUSE_SECONDS = 1.0
-_END_SECONDS = 10.0
+_END_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def invoked(
             process = dbt.cli(
                 list(command), context=context, raise_on_error=False, target_path=Path(folder)
             )
-        with _ended_by_a_pause(process, holds) as paused:
+        with _left_to_nobody(process), _ended_by_a_pause(process, holds) as paused:
             events = list(process.stream())
         error = process.get_error()
     # of a process that was killed only its command would be told, and by whom nobody knows
@@ -72,7 +72,6 @@ def command_for(
     run: Run,
     manager: DeleteInsertIOManager,
     wanted: Mapping[str, Sequence[Slice]],
-    all_of_it: Sequence[Slice],
     budgets: Mapping[str, Any],
 ) -> list[str]:
     """Return the command that builds the `wanted` slices of each table (by name), in order of their days."""
@@ -93,7 +92,9 @@ def command_for(
         "budget": {name: budget for name, budget in budgets.items() if budget},
     }
     days = {table: sorted({str(_day(slice_)) for slice_ in some}) for table, some in wanted.items()}
-    if any(found != sorted({str(_day(s)) for s in all_of_it}) for found in days.values()):
+    # also where a calendar leaves days out, which the window would bring in
+    every = (max(map(_last, slices)) - min(map(_day, slices))).days
+    if any(len(found) != every for found in days.values()):
         told["only_days"] = days
     given = {name: value for name, value in told.items() if value not in (None, "", {})}
     return ["build", "--target", run.lane, "--vars", json.dumps(given)]
@@ -136,13 +137,27 @@ def _local(slice_: Slice, instant: Any) -> Any:
         or slice_.window is None
         or column is None
         or not slice_.window.is_whole_days(column.zone)
+        or len(slice_.window.days(column.zone)) != 1
     ):
         raise DeclarationError(
             f"{slice_.label} cannot be built by dbt",
-            "backfill_slices are whole days of the model's time_zone",
-            "Partition the asset by days of that zone",
+            "backfill_slices are single days of the model's time_zone",
+            "Partition the asset by days of that zone: a week or a month would count as done with its first day",
         )
     return instant.astimezone(zone_named(column.zone)).date()
+
+
+@contextlib.contextmanager
+def _left_to_nobody(dbt: DbtCliInvocation) -> Iterator[None]:
+    """End dbt with the body, however that ends: alone it would commit one day after the other, and keep its file."""
+    try:
+        yield
+    finally:
+        for end in (dbt.process.terminate, dbt.process.kill):
+            if dbt.process.poll() is None:
+                end()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    dbt.process.wait(_END_SECONDS)
 
 
 @contextlib.contextmanager
@@ -160,7 +175,7 @@ def _ended_by_a_pause(
                 try:
                     dbt.process.wait(_END_SECONDS)
                 except subprocess.TimeoutExpired:
-                    # what is started by a shell in the background may not hear an interrupt
+                    # DuckDB hears no interrupt between two statements, and what a shell started in the background none
                     dbt.process.terminate()
                 return
 
