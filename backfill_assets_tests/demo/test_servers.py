@@ -157,7 +157,11 @@ def test_variables_of_ones_own_warehouse_and_instance_do_not_lead_the_demo_there
     ours = {k: v for k, v in place.environment.items() if k.startswith(("BACKFILL_", "DAGSTER_"))}
     assert ours["BACKFILL_WAREHOUSE_URL"] == f"duckdb:///{tmp_path}/warehouse.duckdb"
     assert ours["DAGSTER_HOME"] == str(tmp_path / "dagster_home")
-    assert {name for name in ours if name.startswith("BACKFILL_")} == {"BACKFILL_WAREHOUSE_URL"}
+    assert ours["BACKFILL_EVENTS"] == str(tmp_path / "events")
+    assert {name for name in ours if name.startswith("BACKFILL_")} == {
+        "BACKFILL_WAREHOUSE_URL",
+        "BACKFILL_EVENTS",
+    }
 
 
 @pytest.mark.parametrize(

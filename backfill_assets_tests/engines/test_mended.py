@@ -16,6 +16,7 @@ from backfill_assets.engines import open_engine
 from backfill_assets.errors import (
     Away,
     BackfillError,
+    DeclarationError,
     MissingTable,
     SchemaMismatch,
     ShrunkSlice,
@@ -86,14 +87,17 @@ def test_a_source_of_numbers_or_text_has_to_be_declared(warehouse: Warehouse) ->
 
 
 def test_a_table_is_the_same_by_its_full_and_its_short_name(warehouse: Warehouse) -> None:
-    schema = warehouse.engine().spelling.default_schema
+    spelling = warehouse.engine().spelling
+    schema = spelling.default_schema
     now = datetime.now(timezone.utc)
     warehouse.write(table(), KEY, rows(2), source_read_at=now)
     for other in (
         f"{schema}.sales",
         *(() if warehouse.tells_case_apart else ("SALES", f"{schema.title()}.Sales")),
     ):
-        with pytest.raises(StaleSource):
+        # a name in mixed case is one of its own on Snowflake, beside which nothing is made unasked
+        is_another = spelling.folds_upper and other == f"{schema.title()}.Sales"
+        with pytest.raises(DeclarationError if is_another else StaleSource):
             warehouse.write(table(other), KEY, rows(1), source_read_at=now - timedelta(hours=1))
     assert warehouse.count("sales") == 2
 
