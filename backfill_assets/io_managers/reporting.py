@@ -110,17 +110,16 @@ def stopped(slices: Sequence[Slice], at: int, error: Exception) -> BackfillError
         if isinstance(error, BackfillError)
         else (f"{type(error).__name__}: {error}", "")
     )
-    rest = slice_.name if slice_ is last else f"{slice_.name}...{last.name}"
-    if not getattr(error, "launch_again", True):
-        rest, do = "", str(do)
+    if getattr(error, "launch_again", True):
+        rest = slice_.name if slice_ is last else f"{slice_.name}...{last.name}"
+        then = f"{do.rstrip('.')}; then launch" if do else "Launch"
+        do = f"{then} {rest} ('Re-execute from failure' on a backfill's page does just that)"
     kind: type[BackfillError] = type(error) if isinstance(error, BackfillError) else BackfillError
     return kind(
         f"{slice_.label} failed, partition {at + 1} of {total} in this run; the {at} before it are committed and"
         f" stay, the {total - at - 1} after it were not begun",
         why,
-        f"{do.rstrip('.')}{'; then launch' if do else 'Launch'} {rest} ('Re-execute from failure' on a backfill's page does just that)"
-        if rest
-        else do,
+        do,
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from backfill_assets.checks.by_slice import Buckets
 from backfill_assets.checks.verdict import Verdict
 from backfill_assets.engines import Session
 from backfill_assets.io_managers.declaration import plain
 from backfill_assets.slice import Slice
 from backfill_assets.strategies.replay.quarantine import QUARANTINE
 from backfill_assets.table import Table
-from backfill_assets.window import Window
 from backfill_assets.writing import AuditTable
 from backfill_assets.writing.audit import key_of, last_loads
 from backfill_assets.writing.expecting import Finding
@@ -28,11 +28,7 @@ def poison_verdicts(
     session: Session, table: Table, slices: Sequence[Slice], audit: AuditTable
 ) -> Iterator[Verdict]:
     """Yield a verdict on each slice: how many events the run that loaded it put aside, by its audit row."""
-    windows = [slice_.window for slice_ in slices if slice_.window is not None]
-    if not windows:
-        return
-    whole = Window(min(w.start for w in windows), max(w.end for w in windows))
-    loads = last_loads(audit.newest(session, table, whole), slices)
+    loads = last_loads(audit.newest(session, table, Buckets.of(slices).whole), slices)
     for slice_ in slices:
         load = loads.get(key_of(slice_))
         aside = load.source.get("events_quarantined", 0) if load is not None else 0

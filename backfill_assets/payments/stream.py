@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,14 @@ def days() -> list[date]:
     return [FIRST_DAY + timedelta(days=n) for n in range((LAST_DAY - FIRST_DAY).days + 1)]
 
 
-def events() -> Iterator[tuple[int, Event]]:
-    """Yield each event with its shard, in the order in which they were written down.
+@cache
+def events() -> tuple[tuple[int, Event], ...]:
+    """Return each event with its shard, in the order in which they were written down.
 
     Payments are told once, some again and again, some corrected, some voided; some are written down up to 40 minutes
     after they happened; some happen at midnight, or a microsecond before it.
     """
-    made = sorted(_all(), key=lambda pair: pair[1]["written_at"])
-    yield from made
+    return tuple(sorted(_all(), key=lambda pair: pair[1]["written_at"]))
 
 
 def write(folder: Path) -> int:

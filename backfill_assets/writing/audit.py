@@ -200,7 +200,7 @@ class AuditTable:
         """Return the statements that make the table, for whoever may run them."""
         stored = _ASKED if spelling.log_field else tuple(_TYPE_OF)
         columns = [
-            f"{quoted(spelling, name)} {spelling.log_column.format(type=_type(name, spelling))}"
+            f"{quoted(spelling, name)} {spelling.log_column.format(type=log_type(spelling, name))}"
             for name in stored
         ]
         if spelling.log_field:
@@ -578,7 +578,7 @@ def _field(spelling: Spelling, name: str) -> str:
     if spelling.log_field is None or name in _ASKED:
         return quoted(spelling, name)
     found = spelling.log_field.format(column="entry", name=name)
-    return found if _TYPE_OF[name] == "str" else f"CAST({found} AS {_type(name, spelling)})"
+    return found if _TYPE_OF[name] == "str" else f"CAST({found} AS {log_type(spelling, name)})"
 
 
 def _fields(spelling: Spelling) -> str:
@@ -617,7 +617,8 @@ def _packed(values: dict[str, object]) -> str:
     return json.dumps(told, default=datetime.isoformat, ensure_ascii=False, separators=(",", ":"))
 
 
-def _type(name: str, spelling: Spelling) -> str:
+def log_type(spelling: Spelling, name: str) -> str:
+    """Return the SQL type of the column `name` of the audit, for other logs too."""
     from sqlglot import exp
 
     kind = _TYPE_OF[name]

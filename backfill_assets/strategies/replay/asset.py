@@ -41,10 +41,9 @@ def replay_asset(
     The partitions of a run, `max_partitions_per_run` at the most, are read in one pass. `transform` makes rows of the
     last event of each key: an SQL query on the relation `events` (DuckDB's dialect; one column for each field), a
     function from a pandas frame, or from a `pyarrow.Table` where its parameter is annotated so; without one the fields
-    are the columns. `memory_mb` bounds what is held of the events, beside what the clients of the `readers` shards that are read at a time
-    buffer; the rest lies in `folder` (by default the system's
-    for temporary files) while the run lasts. Events that cannot be read go to `<quarantine_schema>.replay_quarantine`
-    where the events' policy is to put them aside.
+    are the columns. `memory_mb` bounds what is held of the events, beside what the clients of the `readers` shards that are
+    read at a time buffer; the rest lies in `folder` (by default the system's for temporary files) while the run lasts.
+    Events that cannot be read go to `<quarantine_schema>.replay_quarantine` where the events' policy is to put them aside.
     """
     path = [key] if isinstance(key, str) else list(key)
     if table.slice_column is None:

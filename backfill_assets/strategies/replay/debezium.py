@@ -28,7 +28,6 @@ class Debezium:
 
     order: tuple[str, ...] = ("source.lsn", "source.ts_ms")
     within: Literal["slice", "table"] = field(default="table", init=False)
-    sees_changes: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         order = (self.order,) if isinstance(self.order, str) else tuple(self.order)

@@ -79,11 +79,6 @@ class Decoder(Protocol):
         """Whether the last event of a key counts within each slice, or of all: then it may have moved to another."""
         ...
 
-    @property
-    def sees_changes(self) -> bool:
-        """Whether events tell of changes, each with an order of the database's own."""
-        ...
-
     def opened(self) -> str:
         """Return the parts of a WITH that end in `opened`: `__body`, `__removed`, `__skipped` and `__bad` of each event of `batch`."""
         ...
@@ -98,7 +93,6 @@ class Json:
 
     tombstones: Literal["poison", "ignore", "delete"] = "poison"
     within: Literal["slice", "table"] = "slice"
-    sees_changes: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if self.tombstones == "delete" and self.within == "slice":
@@ -126,13 +120,14 @@ class Events:
     `fields`: names with types, `{"qty": "INTEGER"}`, or a `Field`. `time`: the field that says to which slice an event
     belongs, an instant (TIMESTAMPTZ), or a DATE or TIMESTAMP on the slice column's own clock. `key`: the fields that say
     which row it is of. `ordering`: the fields by which the last event of a key is told, the greatest being the last;
-    by default the order of arrival, for which a key has to stay in one shard. An event without them is wrong. `deleted`: an SQL condition on the
-    fields that is true for an event that deletes its row.
+    by default the order of arrival, for which a key has to stay in one shard. An event without them is wrong.
+    `deleted`: an SQL condition on the fields that is true for an event that deletes its row.
 
     `decode`: `Json()`, `Debezium()`, or a function from an Arrow batch (`ordinal`, `at`, `key`, `value`) to an Arrow table
     of as many rows with the fields, in order, and maybe `error`, a text for an event that is wrong.
     `early`, `late`: how much earlier and later than its own time an event may have reached the source: that much more is
-    read on each side. `late=None` reads to the end of what there is, which is the default where the last event of all counts.
+    read on each side. `late=None` reads to the end of what there is, which is the default where the last event of all
+    counts.
     `poison`: whether an event that cannot be read makes the run fail, or is put aside.
     """
 

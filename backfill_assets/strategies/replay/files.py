@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.errors import Away, BadRows, DeclarationError, MissingTable
-from backfill_assets.strategies.replay.source import Reading, Shard
+from backfill_assets.strategies.replay.source import Reading, Shard, must_be_aware
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,16 +37,10 @@ class FileEvents:
     folder: str | Path
     at: str | None = None
     complete_since: datetime | None = None
-    keeps_last_only = False
     shard_word = "folder"
 
     def __post_init__(self) -> None:
-        if self.complete_since is not None and self.complete_since.tzinfo is None:
-            raise DeclarationError(
-                f"events complete since {self.complete_since.isoformat()} cannot be declared",
-                "that time has no zone",
-                "Give an aware datetime",
-            )
+        must_be_aware(self, self.complete_since)
 
     @property
     def name(self) -> str:
@@ -66,6 +61,8 @@ class FileEvents:
 
 
 class _Files:
+    keeps_last_only = False
+
     def __init__(self, source: FileEvents, folder: Path) -> None:
         self._source, self._spans = source, dict[str, tuple[str, str]]()
         below = sorted(p for p in folder.iterdir() if p.is_dir())
@@ -251,8 +248,6 @@ def _lines(batch: list[bytes], at: str | None) -> pa.Table:
 
 def _time_of(line: bytes, at: str) -> datetime | None:
     """Return when a line was written down; None where it does not say so."""
-    import json
-
     try:
         found: Any = json.loads(line)
         for part in at.split("."):

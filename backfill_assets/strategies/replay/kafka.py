@@ -19,20 +19,25 @@ from backfill_assets.errors import (
     Refused,
     Unreachable,
 )
-from backfill_assets.strategies.replay.source import Reading, Shard
+from backfill_assets.settings import told_now
+from backfill_assets.strategies.replay.source import (
+    Reading,
+    Shard,
+    must_be_aware,
+    utc_now,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OURS = (
-    "bootstrap.servers",
-    "group.id",
-    "enable.auto.commit",
-    "enable.auto.offset.store",
-    "auto.offset.reset",
-    "isolation.level",
-    "enable.partition.eof",
-)
+# what leaves others undisturbed, and tells of what is gone
+_OURS = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_committed",
+    "enable.partition.eof": True,
+}
 _AT_A_TIME = 2_000  # messages that the client hands over: more of them leave the processor's cache
 _BATCH = 20_000
 _SECONDS = 30.0
@@ -70,8 +75,18 @@ class KafkaEvents:
     complete_since: datetime | None = None
     compacted: bool | None = None
     buffer_mb: int = 16
-    keeps_last_only: bool = field(default=False, init=False)
     shard_word = "partition"
+
+    def __post_init__(self) -> None:
+        taken = {*_OURS, "bootstrap.servers", "group.id", "default.topic.config"}
+        ours = sorted(taken.intersection(self.config))
+        if ours:
+            raise DeclarationError(
+                f"{self.name} cannot be declared with {', '.join(ours)}",
+                "a reader that leaves others alone and notices what is gone sets that itself",
+                "Leave it out of config",
+            )
+        must_be_aware(self, self.complete_since)
 
     @property
     def name(self) -> str:
@@ -89,44 +104,14 @@ class KafkaEvents:
         finally:
             reading.close()
 
-    def __post_init__(self) -> None:
-        ours = sorted(set(self.config) & {*_OURS, "default.topic.config"})
-        if ours:
-            raise DeclarationError(
-                f"{self.name} cannot be declared with {', '.join(ours)}",
-                "a reader that leaves others alone and notices what is gone sets that itself",
-                "Leave it out of config",
-            )
-        if self.complete_since is not None and self.complete_since.tzinfo is None:
-            raise DeclarationError(
-                f"{self.name} cannot be complete since {self.complete_since.isoformat()}",
-                "that time has no zone",
-                "Give an aware datetime",
-            )
-
-    def _given(self) -> dict[str, Any]:
-        found = {k: v.get_value() if hasattr(v, "get_value") else v for k, v in self.config.items()}
-        for name, value in found.items():
-            if value is None:
-                raise DeclarationError(
-                    f"{self.name} cannot be replayed",
-                    f"the client's {name} is to come from an environment variable that is not set",
-                    "Set it where runs are executed",
-                )
-        return found
-
     def settings(self, group: str) -> dict[str, Any]:
         """Return what the client is told, for a reader that never commits and never joins."""
         return {
             "receive.message.max.bytes": 1_000_000_000,
-            **self._given(),
+            **{k: told_now(v, f"{k} of {self.name}") for k, v in self.config.items()},
             "bootstrap.servers": self.servers,
             "group.id": group,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "isolation.level": "read_committed",
-            "enable.partition.eof": True,
+            **_OURS,
             "allow.auto.create.topics": False,
             "queued.max.messages.kbytes": self.buffer_mb * 1024,
             "log_level": 2,
@@ -140,6 +125,7 @@ class _Topic:
         self._spans: dict[str, tuple[str, str]] = {}
         self._from: dict[int, int] = {}
         self._live_before: dict[str, int] | None = None
+        self.keeps_last_only = False
         # its offsets are those of all events: to a reader of committed ones the first open transaction is the end
         uncommitted = {"isolation.level": "read_uncommitted"}
         self._consumer = self._new_consumer("bounds", **uncommitted)
@@ -158,11 +144,10 @@ class _Topic:
     def fix(self) -> None:
         """Ask for partitions, first and last offsets, and what the live group has committed."""
         numbers = self._partitions()
-        if self._live_before is None and self._source.live_group:
+        if self._source.live_group:
             self._live_before = self._committed()
         declared = self._source.compacted
-        compacted = self._is_compacted() if declared is None else declared
-        object.__setattr__(self._source, "keeps_last_only", compacted)
+        self.keeps_last_only = self._is_compacted() if declared is None else declared
         marks = {n: self._marks(n) for n in numbers}
         began = self._began({n: m for n, m in marks.items() if m[0] == 0})
         self._shards = [self._shard(n, *marks[n], began) for n in numbers]
@@ -181,24 +166,26 @@ class _Topic:
         """Return since when partitions that still have their first event hold all: the topic may be made anew."""
         if self._source.complete_since is not None:
             return self._source.complete_since
-        first = [self._first_time(n, *marks) for n, marks in whole.items() if marks[1] > 0]
-        return min(first, default=datetime.now(timezone.utc) if whole else None)
+        first = [self._first_time(n, low) for n, (low, high) in whole.items() if high > 0]
+        return min(first, default=utc_now() if whole else None)
 
     def _shard(self, number: int, low: int, high: int, began: datetime | None) -> Shard:
-        since = self._first_time(number, low, high) if low > 0 else began
+        since = self._first_time(number, low) if low > 0 else began
         return Shard(str(number), str(low), str(high), since, high - low)
 
-    def _marks(self, number: int) -> tuple[int, int]:
-        """Return the first offset that is retained, and the one behind the last."""
+    def _marks(self, number: int, reader: Any = None) -> tuple[int, int]:
+        """Return the first offset that is retained, and the one behind the last, or the last that `reader` may see."""
         with self._told(f"ask for the offsets of partition {number}"):
-            return self._consumer.get_watermark_offsets(self._partition(number), timeout=_SECONDS)
+            return (reader or self._consumer).get_watermark_offsets(
+                self._partition(number), timeout=_SECONDS
+            )
 
     def _partition(self, number: int, offset: int | None = None) -> Any:
         kind = self._kafka.TopicPartition
         topic = self._source.topic
         return kind(topic, number) if offset is None else kind(topic, number, offset)
 
-    def _first_time(self, number: int, low: int, high: int) -> datetime:
+    def _first_time(self, number: int, low: int) -> datetime:
         """Return since when nothing is missing: what was aged out came before the first event that is left."""
         times: list[int] = []
         ended = False
@@ -221,7 +208,7 @@ class _Topic:
                 f"the first event of partition {number} did not come within {_SECONDS:.0f} s",
                 "Look at the broker, then launch it again: nothing was changed",
             )
-        return datetime.now(timezone.utc) if not times else _since(times, self._source.disorder)
+        return utc_now() if not times else _since(times, self._source.disorder)
 
     def read(self, shard: Shard, start: datetime, end: datetime | None) -> Iterator[pa.Table]:
         """Read from the first offset at or after `start` until events are settled behind `end`, or the fixed end."""
@@ -299,7 +286,7 @@ class _Topic:
     def _silent(self, consumer: Any, number: int, at: int, last: int) -> BackfillError:
         """Return why nothing came any more: a transaction hides it, or the broker is gone."""
         what = f"partition {number} of {self._source.name} was not read to its end"
-        if self._committed_end(consumer, number) < last:
+        if self._marks(number, consumer)[1] < last:
             return Refused(
                 what,
                 f"a transaction that is still open hides what is behind offset {at} of {last}",
@@ -310,10 +297,6 @@ class _Topic:
             f"no event came for {_SILENT:.0f} s, at offset {at} of {last}",
             "Look at the broker, then launch it again: nothing was changed",
         )
-
-    def _committed_end(self, consumer: Any, number: int) -> int:
-        with self._told(f"ask for the offsets of partition {number}"):
-            return consumer.get_watermark_offsets(self._partition(number), timeout=_SECONDS)[1]
 
     def span(self, shard: Shard) -> tuple[str, str] | None:
         return self._spans.get(shard.name)
@@ -374,8 +357,8 @@ class _Topic:
         return policy is not None and "compact" in str(policy.value)
 
     def _for_admin(self) -> dict[str, Any]:
-        mine = {"group.id", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "isolation.level", "enable.partition.eof", "queued.max.messages.kbytes"}  # fmt: skip
-        return {k: v for k, v in self._source.settings("").items() if k not in mine}
+        of_consumers = {*_OURS, "group.id", "queued.max.messages.kbytes"}
+        return {k: v for k, v in self._source.settings("").items() if k not in of_consumers}
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:

@@ -6,13 +6,19 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.engines.drivers import driver
 from backfill_assets.errors import Away, DeclarationError, Refused
+from backfill_assets.settings import told_now
 from backfill_assets.strategies.replay.kinesis_calls import Calls
-from backfill_assets.strategies.replay.source import Reading, Shard
+from backfill_assets.strategies.replay.source import (
+    Reading,
+    Shard,
+    must_be_aware,
+    utc_now,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,11 +32,6 @@ _MOST_RECORDS = 10_000
 _EXPECTED_BYTES = 4_000  # of a record, as long as none was seen
 # arrival times are approximate, so an event may stand a little behind one that came after it
 _DISORDER = timedelta(seconds=5)
-
-
-def utc_now() -> datetime:
-    """Return this machine's time."""
-    return datetime.now(timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,12 @@ class KinesisEvents:
     complete_since: datetime | None = None
     now: Callable[[], datetime] = utc_now
     sleep: Callable[[float], None] = time.sleep
-    keeps_last_only: bool = field(default=False, init=False)
     shard_word = "shard"
 
     def __post_init__(self) -> None:
         if not 0 < self.share <= 1:
             raise self._wrong(f"share={self.share!r} is no share", "Give a number above 0 and up to 1")  # fmt: skip
-        if self.complete_since is not None and self.complete_since.tzinfo is None:
-            raise self._wrong(f"complete_since={self.complete_since.isoformat()} has no zone", "Give an aware datetime")  # fmt: skip
+        must_be_aware(self, self.complete_since)
 
     def _wrong(self, why: str, do: str) -> DeclarationError:
         return DeclarationError(f"the events of {self.name} cannot be declared so", why, do)
@@ -81,7 +80,7 @@ class KinesisEvents:
     def open(self, who: str) -> Iterator[Reading]:
         """Ask the stream for its shards and its retention, and fix the end: now."""
         boto3 = driver("boto3", "Kinesis", "backfill-assets[kinesis]")
-        given = {k: v.get_value() if hasattr(v, "get_value") else v for k, v in self.config.items()}
+        given = {k: told_now(v, f"{k} of {self.name}") for k, v in self.config.items()}
         calls = Calls(boto3, self.stream, self.region, self.endpoint, given, self.patience, self.sleep)  # fmt: skip
         try:
             yield _Stream(self, calls)
@@ -90,6 +89,8 @@ class KinesisEvents:
 
 
 class _Stream:
+    keeps_last_only = False
+
     def __init__(self, source: KinesisEvents, calls: Calls) -> None:
         self._source, self._calls = source, calls
         self._opened = source.now()
@@ -97,18 +98,19 @@ class _Stream:
         self._made: datetime = told["StreamCreationTimestamp"]
         self._kept = timedelta(hours=told["RetentionPeriodHours"])
         self._spans: dict[str, tuple[str, str]] = {}
-        self._shards = [self._shard(found) for found in calls.shards()]
+        since = self._since()
+        self._shards = [self._shard(found, since) for found in calls.shards()]
 
     @property
     def shards(self) -> Sequence[Shard]:
         return self._shards
 
-    def _shard(self, found: Mapping[str, Any]) -> Shard:
+    def _shard(self, found: Mapping[str, Any], since: datetime) -> Shard:
         numbers = found["SequenceNumberRange"]
         end = numbers.get("EndingSequenceNumber", self._opened.isoformat())
-        return Shard(found["ShardId"], numbers["StartingSequenceNumber"], end, self._since(), None)
+        return Shard(found["ShardId"], numbers["StartingSequenceNumber"], end, since, None)
 
-    def _since(self) -> datetime | None:
+    def _since(self) -> datetime:
         """Return since when nothing is missing: the oldest that is kept; the stream's making where that is younger.
 
         A stream may be made anew: what was before it is whole only where the source says so.

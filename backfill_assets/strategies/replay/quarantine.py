@@ -12,6 +12,7 @@ from backfill_assets.strategies.replay.decoding import literal
 from backfill_assets.strategies.replay.scratch import Scratch
 from backfill_assets.strategies.replay.source import EventSource, Reading
 from backfill_assets.table import Table
+from backfill_assets.writing.audit import log_type
 from backfill_assets.writing.making import make
 from backfill_assets.writing.run import Run
 
@@ -29,18 +30,17 @@ def poison(scratch: Scratch) -> int:
     return int(scratch.fetch("SELECT count(*) FROM events WHERE __reason IS NOT NULL")[0][0])
 
 
-def refuse_poison(scratch: Scratch, source: EventSource, reading: Reading, label: str) -> None:
-    """Raise for events that could not be read: how many, where the first are, and why."""
-    total = poison(scratch)
-    if not total:
-        return
+def poisoned(
+    total: int, scratch: Scratch, source: EventSource, reading: Reading, label: str
+) -> BadRows:
+    """Return the refusal of events that could not be read: how many, where the first are, and why."""
     found = scratch.fetch(
         f"SELECT __shard, __position, __reason FROM events WHERE __reason IS NOT NULL ORDER BY 1, __ordinal LIMIT {_SHOWN}"
     )
     told = "; ".join(
         f"{source.shard_word} {reading.shards[n].name} offset {at}: {why}" for n, at, why in found
     )
-    raise BadRows(
+    return BadRows(
         f"{label} was left as it was",
         f"{total} events of {source.name} cannot be read: {told}{'; ...' if total > len(found) else ''}",
         "Correct the declaration of the events, or put such events aside with poison='quarantine'",
@@ -48,18 +48,15 @@ def refuse_poison(scratch: Scratch, source: EventSource, reading: Reading, label
 
 
 def put_aside(
-    session: Session, scratch: Scratch, source: EventSource, reading: Reading, target: Table, run: Run, schema: str
-) -> int:  # fmt: skip
+    total: int, session: Session, scratch: Scratch, source: EventSource, reading: Reading, target: Table, run: Run, schema: str
+) -> None:  # fmt: skip
     """Add the events that could not be read to `<schema>.replay_quarantine`, those that are there already left out."""
-    total = poison(scratch)
-    if not total:
-        return 0
     spelling = session.spelling
     place = Table(QUARANTINE, schema=schema)
     name, text = qualified(spelling, place), spelling.text_type
-    long = spelling.log_types.get("detail", text)
-    types = dict.fromkeys(_COLUMNS, text) | {"reason": long, "raw_base64": long}
-    types["at"] = spelling.log_types.get("datetime", _stamp(spelling.dialect))
+    types = dict.fromkeys(_COLUMNS, text)
+    types["reason"] = types["raw_base64"] = log_type(spelling, "detail")
+    types["at"] = log_type(spelling, "committed_at")
     listed = ", ".join(f"{quoted(spelling, c)} {types[c]}" for c in _COLUMNS)
     make(
         session,
@@ -67,10 +64,9 @@ def put_aside(
         [create_table(spelling, name, listed)],
         schema=create_schema(spelling, schema),
     )
-    claim = Claim(name, None, f"{place.qualified}", f"run {run.run_id[:8]}", run.backfill_id)
+    claim = Claim(name, None, place.qualified, f"run {run.run_id[:8]}", run.backfill_id)
     for first in range(0, total, _AT_ONCE):
         _add(session, name, _rows(scratch, source, reading, target, run, first), claim)
-    return total
 
 
 def _add(session: Session, name: str, rows: pa.Table, claim: Claim) -> None:
@@ -84,15 +80,19 @@ def _add(session: Session, name: str, rows: pa.Table, claim: Claim) -> None:
         f"q.{quoted(spelling, c)} = s.{quoted(spelling, c)}"
         for c in ("table_name", "topic", "shard", "position")
     )
-    query = f"SELECT {', '.join(f's.{quoted(spelling, c)}' for c in _COLUMNS)} FROM {stage} AS s WHERE NOT EXISTS (SELECT 1 FROM {name} AS q WHERE {same})"
+    of_stage = ", ".join(f"s.{quoted(spelling, c)}" for c in _COLUMNS)
+    insert = (
+        f"INSERT INTO {name} ({own}) SELECT {of_stage} FROM {stage} AS s"
+        f" WHERE NOT EXISTS (SELECT 1 FROM {name} AS q WHERE {same})"
+    )
     try:
         if alone := replacing(session):
             with alone.hold(claim):
-                session.execute(f"INSERT INTO {name} ({own}) {query}")
+                session.execute(insert)
         else:
             with session.transaction():
                 session.claim(claim)
-                session.execute(f"INSERT INTO {name} ({own}) {query}")
+                session.execute(insert)
     finally:
         session.drop_stage(stage_name)
 
@@ -110,9 +110,3 @@ def _rows(
         f" to_base64(__raw) AS raw_base64, {literal(run.run_id)} AS run_id"
         f" FROM events WHERE __reason IS NOT NULL ORDER BY __shard, __ordinal LIMIT {_AT_ONCE} OFFSET {first}"
     )
-
-
-def _stamp(dialect: str) -> str:
-    from sqlglot import exp
-
-    return exp.DataType.build("timestamptz").sql(dialect=dialect)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from backfill_assets.engines.drivers import driver
 from backfill_assets.errors import BadRows, DeclarationError
@@ -13,40 +12,23 @@ from backfill_assets.strategies.replay.decoding import order_columns, quoted
 from backfill_assets.strategies.replay.events import Events
 from backfill_assets.strategies.replay.scratch import Scratch
 
-if TYPE_CHECKING:
-    pass
-
 Transform = str | Callable[[Any], Any] | None
 _GOOD = "__reason IS NULL"
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What became of a slice's events: read, the same row told again, and rows that were deleted."""
-
-    events: int
-    superseded: int
-    deleted: int
-    rows: int
-
-
 def refuse_ambiguous(scratch: Scratch, events: Events, label: str) -> None:
     """Raise where the last event of a key cannot be told: it came in several shards, and nothing orders the newest of them."""
-    keys = ", ".join(map(quoted, events.key))
-    per = "" if events.within == "table" else "__slice, "
-    among = "" if events.within == "table" else " AND __slice IS NOT NULL"
-    several = (
-        f"SELECT {per}{keys} FROM events WHERE {_GOOD}{among} GROUP BY {per}{keys}"
-        " HAVING min(__shard) <> max(__shard)"
-    )
-    same = " AND ".join(f"e.{name} = s.{name}" for name in (*per.replace(", ", " ").split(), *map(quoted, events.key)))  # fmt: skip
+    keys, (of_row, good) = ", ".join(map(quoted, events.key)), _row(events)
+    row = ", ".join(of_row)
+    several = f"SELECT {row} FROM events WHERE {good} GROUP BY {row} HAVING min(__shard) <> max(__shard)"  # fmt: skip
+    same = " AND ".join(f"e.{name} = s.{name}" for name in of_row)
     order = ", ".join(f"{name} DESC NULLS LAST" for name in _order(events)) or "1"
     own = ", ".join(map(quoted, events.typed))
     found = scratch.fetch(
         f"""SELECT {keys} FROM (
-  SELECT e.*, rank() OVER (PARTITION BY {per}{keys} ORDER BY {order}) AS __place
-  FROM events AS e SEMI JOIN ({several}) AS s ON {same} WHERE {_GOOD}{among}) AS ranked
-WHERE __place = 1 GROUP BY {per}{keys}
+  SELECT e.*, rank() OVER (PARTITION BY {row} ORDER BY {order}) AS __place
+  FROM events AS e SEMI JOIN ({several}) AS s ON {same} WHERE {good}) AS ranked
+WHERE __place = 1 GROUP BY {row}
 HAVING min(__shard) <> max(__shard) AND count(DISTINCT row(__gone, {own})) > 1 ORDER BY {keys} LIMIT 3"""
     )
     if found:
@@ -59,6 +41,14 @@ HAVING min(__shard) <> max(__shard) AND count(DISTINCT row(__gone, {own})) > 1 O
         )
 
 
+def _row(events: Events) -> tuple[list[str], str]:
+    """Return the columns that say which row an event is of, and the condition of events that are of any."""
+    keys = list(map(quoted, events.key))
+    if events.within == "table":
+        return keys, _GOOD
+    return ["__slice", *keys], f"{_GOOD} AND __slice IS NOT NULL"
+
+
 def _order(events: Events) -> list[str]:
     """Return what tells the last event of a key: the place in a database's log, then the declared fields."""
     return [*(name for name, _ in order_columns(events)), *map(quoted, events.ordering)]
@@ -68,13 +58,14 @@ def must_be_sql(scratch: Scratch, events: Events, transform: Transform, label: s
     """Raise before anything is read where SQL of the declaration does not fit the fields."""
     duckdb = driver("duckdb", "DuckDB", "duckdb")
     own = ", ".join(map(quoted, events.typed))
-    asked = {"deleted": f"SELECT ({events.deleted}) FROM events" if events.deleted else None}
+    asked: dict[str, str] = {}
+    if events.deleted:
+        asked["deleted"] = f"SELECT ({events.deleted}) FROM events"
     if isinstance(transform, str):
         asked["transform"] = f"WITH events AS (SELECT {own} FROM events) SELECT * FROM (\n{transform}\n) AS made LIMIT 0"  # fmt: skip
     for what, sql in asked.items():
         try:
-            if sql is not None:
-                scratch.fetch(sql)
+            scratch.fetch(sql)
         except duckdb.Error as error:
             raise DeclarationError(
                 f"{label} was left as it was",
@@ -85,15 +76,12 @@ def must_be_sql(scratch: Scratch, events: Events, transform: Transform, label: s
 
 def keep_last(scratch: Scratch, events: Events) -> None:
     """Make the table `last`: of each key the last event, within its slice or of all that there are."""
-    per = "" if events.within == "table" else "__slice, "
-    among = "" if events.within == "table" else " AND __slice IS NOT NULL"
-    keys = ", ".join(map(quoted, events.key))
-    order = [*_order(events), "__ordinal", "__shard"]
-    by = ", ".join(f"{name} DESC NULLS LAST" for name in order)
+    row, good = _row(events)
+    by = ", ".join(f"{name} DESC NULLS LAST" for name in (*_order(events), "__ordinal", "__shard"))
     scratch.fetch(
         f"""CREATE TABLE last AS SELECT events.* EXCLUDE (__reason, __position, __raw) FROM events SEMI JOIN (
-  SELECT rowid AS chosen, row_number() OVER (PARTITION BY {per}{keys} ORDER BY {by}) AS place
-  FROM events WHERE {_GOOD}{among}) AS ranked ON events.rowid = ranked.chosen AND ranked.place = 1"""
+  SELECT rowid AS chosen, row_number() OVER (PARTITION BY {", ".join(row)} ORDER BY {by}) AS place
+  FROM events WHERE {good}) AS ranked ON events.rowid = ranked.chosen AND ranked.place = 1"""
     )
 
 
@@ -122,10 +110,10 @@ def _wants_pandas(transform: Callable[[Any], Any]) -> bool:
     )
 
 
-def counted(scratch: Scratch, events: Events, place: int) -> Counted:
-    """Return what became of the events of the slice with that number."""
+def counted(scratch: Scratch, place: int) -> dict[str, int]:
+    """Return what became of the events of the slice with that number: read, told again, and those of deleted rows."""
     ((read,),) = scratch.fetch(f"SELECT count(*) FROM events WHERE __slice = {place} AND {_GOOD}")
     ((last, gone),) = scratch.fetch(
         f"SELECT count(*), count(*) FILTER (WHERE __gone) FROM last WHERE __slice = {place}"
     )
-    return Counted(read, read - last, gone, last - gone)
+    return {"events": read, "events_superseded": read - last, "rows_deleted": gone}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.engines import Engine, Session, open_engine
 from backfill_assets.engines.sql import bound, qualified, quoted
 from backfill_assets.errors import Away, BadRows, DeclarationError, MissingTable, Refused
+from backfill_assets.settings import told_now
 from backfill_assets.strategies.replay.relation_rows import batch_of, instants, point
-from backfill_assets.strategies.replay.source import Reading, Shard
+from backfill_assets.strategies.replay.source import Reading, Shard, must_be_aware
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import zone_named
 
@@ -53,7 +54,6 @@ class TableEvents:
     key: tuple[str, ...] = ()
     position: str | None = None
     complete_since: datetime | None = None
-    keeps_last_only: bool = field(default=False, init=False)
     shard_word = "table"
 
     def __post_init__(self) -> None:
@@ -66,8 +66,7 @@ class TableEvents:
             object.__setattr__(self, "at", SliceColumn(self.at))
         if (self.value is None) == (not self.columns):
             raise self._wrong("it needs either value or columns", "Give value='the column with the JSON', or columns=(...)")  # fmt: skip
-        if self.complete_since is not None and self.complete_since.tzinfo is None:
-            raise self._wrong(f"complete_since={self.complete_since.isoformat()} has no zone", "Give an aware datetime")  # fmt: skip
+        must_be_aware(self, self.complete_since)
 
     def _wrong(self, why: str, do: str) -> DeclarationError:
         return DeclarationError(f"the events of {self.name} cannot be declared so", why, do)
@@ -91,10 +90,7 @@ class TableEvents:
 
     def engine(self) -> Engine:
         """Return the warehouse that the table is in; a secret is read only now."""
-        given = self.warehouse
-        url = given.get_value() if hasattr(given, "get_value") else given
-        if url is None:
-            raise self._wrong(f"the variable {given.env_var_name} is not set", "Set it to the warehouse's URL")  # fmt: skip
+        url = told_now(self.warehouse, f"the warehouse of {self.name}")
         return open_engine(url) if isinstance(url, str) else url
 
     @contextlib.contextmanager
@@ -115,6 +111,8 @@ class _Extent:
 
 
 class _Relation:
+    keeps_last_only = False
+
     def __init__(self, source: TableEvents, engine: Engine, who: str) -> None:
         self._source, self._engine, self._who = source, engine, f"replay {who}"
         self._span: tuple[str, str] | None = None

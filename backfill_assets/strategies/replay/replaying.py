@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from backfill_assets.io_managers.sessions import Sessions
 from backfill_assets.io_managers.values import Made, Opened
 from backfill_assets.slice import Slice
 from backfill_assets.strategies.replay.events import Events
-from backfill_assets.strategies.replay.quarantine import poison, put_aside, refuse_poison
+from backfill_assets.strategies.replay.quarantine import poison, poisoned, put_aside
 from backfill_assets.strategies.replay.reading import Pass, read_into
 from backfill_assets.strategies.replay.reducing import (
     Transform,
@@ -27,7 +27,7 @@ from backfill_assets.strategies.replay.reducing import (
 )
 from backfill_assets.strategies.replay.retained import Retained, gone, retained
 from backfill_assets.strategies.replay.scratch import Scratch, scratch
-from backfill_assets.strategies.replay.source import EventSource, Reading
+from backfill_assets.strategies.replay.source import EventSource, Reading, utc_now
 from backfill_assets.table import SliceColumn, SliceKind, Table
 from backfill_assets.writing.run import Run
 
@@ -36,11 +36,6 @@ _KINDS: dict[str, SliceKind] = {
     "TIMESTAMP": "timestamp",
     "DATE": "date",
 }
-
-
-def utc_now() -> datetime:
-    """Return this machine's time."""
-    return datetime.now(timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class Replay:
             with scratch(self.events, bounds, self.folder, self.memory_mb) as events:
                 must_be_sql(events, self.events, self.transform, label)
                 done = self._read(events, reading, found.whole, say)
-                aside = self._judge(events, reading, sessions, slices[0].table, run, label)
+                aside = self._judge(events, reading, sessions, table, run, label)
                 keep_last(events, self.events)
                 told = self._told(events, reading, done, aside)
                 yield Opened(
@@ -115,7 +110,7 @@ class Replay:
         partly = "partial" in run.allows
         if found.lost and not (partly and found.whole):
             raise gone(found, self.source, reading.shards, self.events, partly=False)
-        if self.source.keeps_last_only and self.events.within == "slice":
+        if reading.keeps_last_only and self.events.within == "slice":
             raise Refused(
                 f"{label} was left as it was",
                 f"{self.source.name} is compacted: it drops events of a key that came again, also in another slice",
@@ -148,14 +143,15 @@ class Replay:
     def _judge(
         self, events: Scratch, reading: Reading, sessions: Sessions, table: Table, run: Run, label: str
     ) -> int:  # fmt: skip
+        """Raise where the last event of a key cannot be told, or one cannot be read; return how many were put aside."""
         refuse_ambiguous(events, self.events, label)
-        if self.events.poison == "fail":
-            refuse_poison(events, self.source, reading, label)
-            return 0
-        if not poison(events):
-            return 0
-        where = self.quarantine_schema
-        return put_aside(sessions.get(), events, self.source, reading, table, run, where)
+        wrong = poison(events)
+        if wrong and self.events.poison == "fail":
+            raise poisoned(wrong, events, self.source, reading, label)
+        if wrong:
+            where = self.quarantine_schema
+            put_aside(wrong, sessions.get(), events, self.source, reading, table, run, where)
+        return wrong
 
     def _told(self, events: Scratch, reading: Reading, done: Pass, aside: int) -> dict[str, Any]:
         outside = events.fetch(
@@ -184,12 +180,6 @@ class Replay:
                 )  # fmt: skip
             place = places[slice_]
             rows = rows_of(events, self.events, place, self.transform)
-            own = counted(events, self.events, place)
-            counts = {
-                "events": own.events,
-                "events_superseded": own.superseded,
-                "rows_deleted": own.deleted,
-            }
-            return Made(rows, read_at, {**counts, **told})
+            return Made(rows, read_at, {**counted(events, place), **told})
 
         return compute

@@ -32,10 +32,12 @@ def retained(slices: Sequence[Slice], shards: Sequence[Shard], events: Events) -
     """Tell the slices apart by what every shard still holds; `events.early` counts to what a slice needs."""
     known = [shard.since for shard in shards if shard.since is not None]
     since = max(known, default=None)
-    lost = [
-        s for s in slices if since is not None and (s.window is None or s.window.start - events.early < since)
-    ]  # fmt: skip
-    return Retained([s for s in slices if s not in lost], lost, since)
+    whole, lost = list[Slice](), list[Slice]()
+    for slice_ in slices:
+        needed = slice_.window.start - events.early if slice_.window else None
+        is_lost = since is not None and (needed is None or needed < since)
+        (lost if is_lost else whole).append(slice_)
+    return Retained(whole, lost, since)
 
 
 def gone(found: Retained, source: EventSource, shards: Sequence[Shard], events: Events, *, partly: bool) -> EventsGone:  # fmt: skip

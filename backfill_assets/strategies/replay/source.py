@@ -8,15 +8,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Protocol
+
+from backfill_assets.errors import DeclarationError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# the columns of a batch: `ordinal` counts within the shard, `at` is the broker's own time; a source whose positions
-# are no numbers adds `position`, a text
-COLUMNS = ("ordinal", "at", "key", "value")
+
+def utc_now() -> datetime:
+    """Return this machine's time."""
+    return datetime.now(timezone.utc)
+
+
+def must_be_aware(source: EventSource, complete_since: datetime | None) -> None:
+    """Raise where the time since which a source is declared to be complete has no zone."""
+    if complete_since is not None and complete_since.tzinfo is None:
+        raise DeclarationError(
+            f"the events of {source.name} cannot be declared so",
+            f"complete_since={complete_since.isoformat()} has no zone",
+            "Give an aware datetime",
+        )
 
 
 @dataclass(frozen=True)
@@ -41,10 +54,19 @@ class Shard:
 
 
 class Reading(Protocol):
-    """An open source, its ends fixed."""
+    """An open source, its ends fixed.
+
+    Batches have the columns `ordinal` (a count within the shard), `at` (the broker's own time), `key` and `value`; where
+    positions are no numbers also `position`, a text.
+    """
 
     @property
     def shards(self) -> Sequence[Shard]: ...
+
+    @property
+    def keeps_last_only(self) -> bool:
+        """Whether it may have dropped events of a key that has a newer one, as a compacted topic does."""
+        ...
 
     def read(self, shard: Shard, start: datetime, end: datetime | None) -> Iterator[pa.Table]:
         """Yield the events of `shard` whose broker time is in `[start, end)`, and maybe others; none behind its end.
@@ -77,11 +99,6 @@ class EventSource(Protocol):
     @property
     def shard_word(self) -> str:
         """What a sentence calls one of its shards: `partition`."""
-        ...
-
-    @property
-    def keeps_last_only(self) -> bool:
-        """Whether it may drop events of a key that has a newer one, as a compacted topic does; asked once it is open."""
         ...
 
     def open(self, who: str) -> AbstractContextManager[Reading]:

@@ -8,12 +8,29 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
+from backfill_assets.strategies.replay import Events, replay_asset
+from backfill_assets.strategies.replay.source import EventSource
+from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse
 from backfill_assets_tests.kafka_broker import Broker, broker
 
 FIRST = datetime(2026, 5, 1, tzinfo=timezone.utc)
+DAYS = dg.DailyPartitionsDefinition("2026-05-01", end_date="2026-05-11")
+ORDERS = Table(
+    "analytics.fct_orders",
+    slice_column=SliceColumn("order_date", "date"),
+    unique_key=("order_id",),
+)
+EVENTS = Events(
+    fields={"order_id": "BIGINT", "ordered_at": "TIMESTAMPTZ", "amount": "DECIMAL(18, 2)"},
+    time="ordered_at",
+    key=("order_id",),
+)
+TO_ROWS = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, amount FROM events"
+ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FROM analytics.fct_orders ORDER BY 2"
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +49,16 @@ def warehouse(request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
     if request.param == "postgres":
         return Warehouse(request.getfixturevalue("postgres").url)
     return Warehouse(f"duckdb:///{tmp_path / 'warehouse.duckdb'}")
+
+
+def orders_from(
+    source: EventSource, events: Events = EVENTS, **options: Any
+) -> dg.AssetsDefinition:
+    """Return the asset of orders, replayed from `source`."""
+    given: dict[str, Any] = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS}
+    return replay_asset(
+        ["analytics", "fct_orders"], source=source, events=events, **given | options
+    )
 
 
 def at(day: int, hour: float = 12) -> datetime:

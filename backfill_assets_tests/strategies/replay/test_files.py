@@ -18,25 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from backfill_assets.errors import Away
-from backfill_assets.strategies.replay import Events, FileEvents, replay_asset
+from backfill_assets.strategies.replay import Events, FileEvents
 from backfill_assets.strategies.replay.scratch import scratch
-from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
-from backfill_assets_tests.strategies.replay.conftest import at, ms, order
-
-DAYS = dg.DailyPartitionsDefinition("2026-05-01", end_date="2026-05-11")
-ORDERS = Table(
-    "analytics.fct_orders",
-    slice_column=SliceColumn("order_date", "date"),
-    unique_key=("order_id",),
-)
-EVENTS = Events(
-    fields={"order_id": "BIGINT", "ordered_at": "TIMESTAMPTZ", "amount": "DECIMAL(18, 2)"},
-    time="ordered_at",
-    key=("order_id",),
-)
-TO_ROWS = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, amount FROM events"
-ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FROM analytics.fct_orders ORDER BY 2"
+from backfill_assets_tests.strategies.replay.conftest import ALL, EVENTS, at, ms, order, orders_from
 
 pytestmark = pytest.mark.only("duckdb", why="what differs is the source, not the warehouse")
 
@@ -46,11 +31,6 @@ def folder(tmp_path: Path) -> Path:
     made = tmp_path / "orders"
     made.mkdir()
     return made
-
-
-def asset_of(source: FileEvents, events: Events = EVENTS, **options: Any):
-    options = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS} | options
-    return replay_asset(["analytics", "fct_orders"], source=source, events=events, **options)
 
 
 def line(number: int, ordered: datetime, amount: str = "1.00", written: datetime | None = None, **more: Any) -> str:  # fmt: skip
@@ -74,7 +54,9 @@ def write(file: Path, lines: list[str]) -> Path:
 
 
 def refused(warehouse: Warehouse, source: FileEvents, day: int = 3) -> str:
-    return failure_of(warehouse.run(asset_of(source), partition_key=f"2026-05-{day:02}", ok=False))
+    return failure_of(
+        warehouse.run(orders_from(source), partition_key=f"2026-05-{day:02}", ok=False)
+    )
 
 
 def test_lines_zipped_lines_and_parquet_in_folders_are_read_as_one(
@@ -91,7 +73,7 @@ def test_lines_zipped_lines_and_parquet_in_folders_are_read_as_one(
     }
     pq.write_table(pa.table(columns), folder / "north" / "second.parquet")
     source = FileEvents(folder, at="written", complete_since=at(-1, 0))
-    asset = asset_of(source)
+    asset = orders_from(source)
     warehouse.run_range("2026-05-01", "2026-05-05", asset)
     warehouse.run_range("2026-05-03", "2026-05-04", asset)
     assert warehouse.rows(ALL) == expected(1, 2, 3, 4, 5)
@@ -109,7 +91,7 @@ def test_a_day_before_the_first_line_of_any_folder_is_refused_unless_it_is_decla
     said = refused(warehouse, FileEvents(folder, at="written"))
     assert "folder south begins at 2026-05-03T06:00:00+00:00, a gap of 7:00:00" in said
     assert "The first whole one that can be replayed is 2026-05-04" in said
-    warehouse.run(asset_of(FileEvents(folder, at="written", complete_since=at(2, 0))), partition_key="2026-05-03")  # fmt: skip
+    warehouse.run(orders_from(FileEvents(folder, at="written", complete_since=at(2, 0))), partition_key="2026-05-03")  # fmt: skip
     assert [number for _, number, _ in warehouse.rows(ALL)] == [300, 301, 302, 901]
 
 
@@ -130,11 +112,11 @@ def test_lines_that_were_written_late_or_do_not_say_when_are_read(
         ],
     )
     source = FileEvents(folder, at="written")
-    warehouse.run(asset_of(source), partition_key="2026-05-03")
+    warehouse.run(orders_from(source), partition_key="2026-05-03")
     on_its_day = [300, 301, 302, 902, 903, 904]
     assert [number for _, number, _ in warehouse.rows(ALL)] == on_its_day
     later = Events(EVENTS.fields, time="ordered_at", key=("order_id",), late=timedelta(hours=2))
-    warehouse.run(asset_of(source, later), partition_key="2026-05-03")
+    warehouse.run(orders_from(source, later), partition_key="2026-05-03")
     assert [number for _, number, _ in warehouse.rows(ALL)] == [*on_its_day, 905]
 
 
@@ -145,7 +127,9 @@ def test_without_times_all_lines_are_read_and_completeness_has_to_be_declared(
     said = refused(warehouse, FileEvents(folder))
     assert "the first event of all.jsonl does not tell when it was written down" in said
     assert "Give at='the field with that time', or complete_since=" in said
-    warehouse.run(asset_of(FileEvents(folder, complete_since=at(1, 0))), partition_key="2026-05-03")
+    warehouse.run(
+        orders_from(FileEvents(folder, complete_since=at(1, 0))), partition_key="2026-05-03"
+    )
     assert warehouse.rows(ALL) == expected(3)
 
 

@@ -14,24 +14,19 @@ from confluent_kafka import Consumer
 
 from backfill_assets.operations.partition_checks import partition_checks
 from backfill_assets.strategies.replay import Events, KafkaEvents, replay_asset
-from backfill_assets.table import SliceColumn, Table
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
 from backfill_assets_tests.kafka_broker import Broker
-from backfill_assets_tests.strategies.replay.conftest import at, ms, order, sent
-
-DAYS = dg.DailyPartitionsDefinition("2026-05-01", end_date="2026-05-11")
-ORDERS = Table(
-    "analytics.fct_orders",
-    slice_column=SliceColumn("order_date", "date"),
-    unique_key=("order_id",),
+from backfill_assets_tests.strategies.replay.conftest import (
+    ALL,
+    DAYS,
+    EVENTS,
+    ORDERS,
+    at,
+    ms,
+    order,
+    orders_from,
+    sent,
 )
-EVENTS = Events(
-    fields={"order_id": "BIGINT", "ordered_at": "TIMESTAMPTZ", "amount": "DECIMAL(18, 2)"},
-    time="ordered_at",
-    key=("order_id",),
-)
-TO_ROWS = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, amount FROM events"
-ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FROM analytics.fct_orders ORDER BY 2"
 
 
 def asset_of(kafka: Broker, topic: str, events: Events = EVENTS, **options: Any):
@@ -39,8 +34,7 @@ def asset_of(kafka: Broker, topic: str, events: Events = EVENTS, **options: Any)
     source = KafkaEvents(
         kafka.servers, topic, **{k: options.pop(k) for k in ("live_group", "disorder", "complete_since", "compacted") if k in options}
     )  # fmt: skip
-    options = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS} | options
-    return replay_asset(["analytics", "fct_orders"], source=source, events=events, **options)
+    return orders_from(source, events, **options)
 
 
 def a_week(orders_a_day: int = 6) -> list[tuple[int, int, Any, Any]]:

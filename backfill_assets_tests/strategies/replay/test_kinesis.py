@@ -12,25 +12,11 @@ import dagster as dg
 import pytest
 
 from backfill_assets.errors import Away, DeclarationError, Refused
-from backfill_assets.strategies.replay import Events, KinesisEvents, replay_asset
-from backfill_assets.table import SliceColumn, Table
+from backfill_assets.strategies.replay import Events, KinesisEvents
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
 from backfill_assets_tests.kinesis_server import REGION, SECRETS, Streams, streams, through
-from backfill_assets_tests.strategies.replay.conftest import at, order
+from backfill_assets_tests.strategies.replay.conftest import ALL, EVENTS, at, order, orders_from
 
-DAYS = dg.DailyPartitionsDefinition("2026-05-01", end_date="2026-05-11")
-ORDERS = Table(
-    "analytics.fct_orders",
-    slice_column=SliceColumn("order_date", "date"),
-    unique_key=("order_id",),
-)
-EVENTS = Events(
-    fields={"order_id": "BIGINT", "ordered_at": "TIMESTAMPTZ", "amount": "DECIMAL(18, 2)"},
-    time="ordered_at",
-    key=("order_id",),
-)
-TO_ROWS = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, amount FROM events"
-ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FROM analytics.fct_orders ORDER BY 2"
 NOW = at(8, 12)
 
 pytestmark = pytest.mark.only("duckdb", why="what differs is the source, not the warehouse")
@@ -53,11 +39,6 @@ def events_of(kinesis: Streams, stream: str, **options: Any) -> KinesisEvents:
     return KinesisEvents(stream, **{**given, **options})
 
 
-def asset_of(source: KinesisEvents, events: Events = EVENTS, **options: Any):
-    options = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS} | options
-    return replay_asset(["analytics", "fct_orders"], source=source, events=events, **options)
-
-
 def a_week(first: int = 1, last: int = 7) -> list[tuple[int, datetime, str, Any]]:
     """Return three orders a day, which arrive a minute after they were made."""
     made = [(d * 100 + n, at(d, n * 8), f"{d}.{n:02}") for d in range(first, last + 1) for n in range(3)]  # fmt: skip
@@ -72,7 +53,7 @@ def test_each_order_lies_on_its_day_once_however_often_it_is_replayed(
     kinesis: Streams, stream: str, warehouse: Warehouse
 ) -> None:
     kinesis.send(stream, a_week())
-    asset = asset_of(events_of(kinesis, stream))
+    asset = orders_from(events_of(kinesis, stream))
     warehouse.run_range("2026-05-02", "2026-05-04", asset)
     assert warehouse.rows(ALL) == expected(2, 3, 4)
     warehouse.run(asset, partition_key="2026-05-03")
@@ -92,7 +73,7 @@ def test_orders_in_shards_that_a_resharding_has_closed_are_read_too(
     kinesis.send(stream, a_week(1, 3))
     kinesis.split(stream)
     kinesis.send(stream, a_week(4, 7))
-    warehouse.run_range("2026-05-02", "2026-05-06", asset_of(events_of(kinesis, stream)))
+    warehouse.run_range("2026-05-02", "2026-05-06", orders_from(events_of(kinesis, stream)))
     assert warehouse.rows(ALL) == expected(2, 3, 4, 5, 6)
 
 
@@ -100,7 +81,7 @@ def test_days_that_retention_has_taken_are_refused_before_anything_is_deleted(
     kinesis: Streams, stream: str, warehouse: Warehouse
 ) -> None:
     kinesis.send(stream, a_week())
-    asset = asset_of(events_of(kinesis, stream))
+    asset = orders_from(events_of(kinesis, stream))
     warehouse.run_range("2026-05-02", "2026-05-07", asset)
     before = warehouse.rows(ALL)
     kinesis.keep(stream, 24 * 4)  # since noon of 4 May
@@ -118,7 +99,7 @@ def test_a_stream_younger_than_its_retention_has_lost_nothing(
 ) -> None:
     kinesis.made(stream, at(2, 6))
     kinesis.send(stream, a_week(3, 7))
-    warehouse.run_range("2026-05-03", "2026-05-04", asset_of(events_of(kinesis, stream)))
+    warehouse.run_range("2026-05-03", "2026-05-04", orders_from(events_of(kinesis, stream)))
     assert warehouse.rows(ALL) == expected(3, 4)
 
 
@@ -126,7 +107,7 @@ def test_a_retention_that_was_lengthened_is_trusted_only_from_the_declared_time(
     kinesis: Streams, stream: str, warehouse: Warehouse
 ) -> None:
     kinesis.send(stream, a_week(4, 7))
-    asset = asset_of(events_of(kinesis, stream, complete_since=at(4, 0)))
+    asset = orders_from(events_of(kinesis, stream, complete_since=at(4, 0)))
     said = failure_of(warehouse.run(asset, partition_key="2026-05-04", ok=False))
     assert "begins at 2026-05-04T00:00:00+00:00" in said
     warehouse.run(asset, partition_key="2026-05-05")
@@ -177,7 +158,7 @@ def test_limits_that_are_exceeded_are_waited_for(
     slept = list[float]()
     with through(kinesis.endpoint, lambda _, n: codes[n % 2] if n < 9 else None) as endpoint:
         source = events_of(kinesis, stream, endpoint=endpoint, sleep=slept.append)
-        warehouse.run(asset_of(source), partition_key="2026-05-03")
+        warehouse.run(orders_from(source), partition_key="2026-05-03")
     assert warehouse.rows(ALL) == expected(3)
     assert slept[:2] == [0.5, 1.0]
 
@@ -189,7 +170,7 @@ def test_limits_that_stay_exceeded_are_told_with_what_to_do(
     refuse = lambda operation, _: "ProvisionedThroughputExceededException" if operation == "GetRecords" else None  # noqa: E731  # fmt: skip
     with through(kinesis.endpoint, refuse) as endpoint:
         source = events_of(kinesis, stream, endpoint=endpoint, patience=2)
-        said = failure_of(warehouse.run(asset_of(source), partition_key="2026-05-03", ok=False))
+        said = failure_of(warehouse.run(orders_from(source), partition_key="2026-05-03", ok=False))
     assert "its readers together exceed its limits, and GetRecords was refused for 2 s" in said
     assert "a smaller share=" in said
 
@@ -238,13 +219,13 @@ def test_an_event_that_cannot_be_read_is_named_by_its_sequence_number(
     kinesis: Streams, stream: str, warehouse: Warehouse
 ) -> None:
     kinesis.send(stream, [*a_week(), (0, at(7, 20), "k", b"\xff\xfe")])
-    asset = asset_of(events_of(kinesis, stream))
+    asset = orders_from(events_of(kinesis, stream))
     said = failure_of(warehouse.run(asset, partition_key="2026-05-07", ok=False))
     assert "shard shardId-000000000000 offset 15: it is not UTF-8 text" in said
 
 
 def test_a_stream_that_is_not_there_is_told(kinesis: Streams, warehouse: Warehouse) -> None:
-    said = failure_of(warehouse.run(asset_of(events_of(kinesis, "nothing")), partition_key="2026-05-03", ok=False))  # fmt: skip
+    said = failure_of(warehouse.run(orders_from(events_of(kinesis, "nothing")), partition_key="2026-05-03", ok=False))  # fmt: skip
     assert "stream nothing cannot be replayed: there is no such stream at http://127.0.0.1:" in said
     assert "Correct the name or the region" in said
 
@@ -263,7 +244,7 @@ def test_a_role_without_rights_and_a_stranger_are_told(
 ) -> None:
     with through(kinesis.endpoint, lambda *_: code) as endpoint:
         source = events_of(kinesis, stream, endpoint=endpoint)
-        said = failure_of(warehouse.run(asset_of(source), partition_key="2026-05-03", ok=False))
+        said = failure_of(warehouse.run(orders_from(source), partition_key="2026-05-03", ok=False))
     assert why in said
 
 
@@ -306,8 +287,8 @@ def test_an_order_in_two_shards_after_a_resharding_needs_an_ordering(
     kinesis.split(stream)
     kinesis.send(stream, [(1, at(3, 2), "1", order(1, at(3), "2.00", version=2))])
     source = events_of(kinesis, stream)
-    said = failure_of(warehouse.run(asset_of(source), partition_key="2026-05-03", ok=False))
+    said = failure_of(warehouse.run(orders_from(source), partition_key="2026-05-03", ok=False))
     assert "events of one key (order_id) came in several shards" in said
     events = Events({**EVENTS.fields, "version": "INTEGER"}, time="ordered_at", key=("order_id",), ordering=("version",))  # fmt: skip
-    warehouse.run(asset_of(source, events), partition_key="2026-05-03")
+    warehouse.run(orders_from(source, events), partition_key="2026-05-03")
     assert warehouse.rows(ALL) == [("2026-05-03", 1, "2.00")]

@@ -11,30 +11,19 @@ import dagster as dg
 import pytest
 
 from backfill_assets.errors import Away, DeclarationError, Refused
-from backfill_assets.strategies.replay import Events, Json, TableEvents, replay_asset
-from backfill_assets.table import SliceColumn, Table
+from backfill_assets.strategies.replay import Events, Json, TableEvents
+from backfill_assets.table import SliceColumn
 from backfill_assets_tests.io_managers.conftest import Warehouse, failure_of
-from backfill_assets_tests.strategies.replay.conftest import at, order
+from backfill_assets_tests.strategies.replay.conftest import (
+    ALL,
+    EVENTS,
+    ORDERS,
+    at,
+    order,
+    orders_from,
+)
 
-DAYS = dg.DailyPartitionsDefinition("2026-05-01", end_date="2026-05-11")
-ORDERS = Table(
-    "analytics.fct_orders",
-    slice_column=SliceColumn("order_date", "date"),
-    unique_key=("order_id",),
-)
-EVENTS = Events(
-    fields={"order_id": "BIGINT", "ordered_at": "TIMESTAMPTZ", "amount": "DECIMAL(18, 2)"},
-    time="ordered_at",
-    key=("order_id",),
-)
-TO_ROWS = "SELECT CAST(ordered_at AS DATE) AS order_date, order_id, amount FROM events"
-ALL = "SELECT CAST(order_date AS VARCHAR), order_id, CAST(amount AS VARCHAR) FROM analytics.fct_orders ORDER BY 2"
 IN_MAY = datetime(2026, 5, 1, tzinfo=timezone.utc)
-
-
-def asset_of(source: TableEvents, events: Events = EVENTS, **options: Any):
-    options = {"transform": TO_ROWS, "partitions_def": DAYS, "table": ORDERS} | options
-    return replay_asset(["analytics", "fct_orders"], source=source, events=events, **options)
 
 
 def store(warehouse: Warehouse, *rows: tuple[int, datetime, Any], at_type: str = "TIMESTAMPTZ") -> None:  # fmt: skip
@@ -67,7 +56,7 @@ def test_each_order_of_the_store_lies_on_its_day_once_however_often_it_is_replay
     warehouse: Warehouse, position: str | None
 ) -> None:
     store(warehouse, *a_week())
-    asset = asset_of(from_json(warehouse, position=position))
+    asset = orders_from(from_json(warehouse, position=position))
     warehouse.run_range("2026-05-02", "2026-05-04", asset)
     assert warehouse.rows(ALL) == expected(2, 3, 4)
     warehouse.run(asset, partition_key="2026-05-03")
@@ -97,7 +86,7 @@ def test_events_in_typed_columns_are_read_by_their_names_to_the_last_digit(
         complete_since=IN_MAY,
     )  # fmt: skip
     events = Events({**EVENTS.fields, "amount": "DECIMAL(38, 2)"}, time="ordered_at", key=("order_id",), early=timedelta(days=1))  # fmt: skip
-    warehouse.run(asset_of(source, events), partition_key="2026-05-03")
+    warehouse.run(orders_from(source, events), partition_key="2026-05-03")
     assert warehouse.rows(ALL) == [
         ("2026-05-03", 1, "12345678901234567890.75"),
         ("2026-05-03", 2, None),
@@ -108,17 +97,17 @@ def test_days_before_the_first_event_are_refused_and_whole_where_it_is_declared(
     warehouse: Warehouse,
 ) -> None:
     store(warehouse, *[row for row in a_week() if row[1] >= at(3, 0)])
-    said = failure_of(warehouse.run(asset_of(from_json(warehouse)), partition_key="2026-05-03", ok=False))  # fmt: skip
+    said = failure_of(warehouse.run(orders_from(from_json(warehouse)), partition_key="2026-05-03", ok=False))  # fmt: skip
     assert "table shop.events no longer holds all their events" in said
     assert "table shop.events begins at 2026-05-03T00:01:00+00:00, a gap of 1:01:00" in said
     assert "The first whole one that can be replayed is 2026-05-04" in said
-    warehouse.run(asset_of(from_json(warehouse, complete_since=at(2, 0))), partition_key="2026-05-03")  # fmt: skip
+    warehouse.run(orders_from(from_json(warehouse, complete_since=at(2, 0))), partition_key="2026-05-03")  # fmt: skip
     assert warehouse.rows(ALL) == expected(3)
 
 
 def test_an_empty_store_is_not_taken_for_days_without_orders(warehouse: Warehouse) -> None:
     store(warehouse, *a_week())
-    asset = asset_of(from_json(warehouse))
+    asset = orders_from(from_json(warehouse))
     warehouse.run(asset, partition_key="2026-05-05")
     warehouse.execute("DELETE FROM shop.events")
     said = failure_of(warehouse.run(asset, partition_key="2026-05-05", ok=False))
@@ -133,7 +122,7 @@ def test_an_empty_store_that_is_declared_complete_says_that_nothing_was_ordered(
     columns = {"order_date": "DATE", "order_id": "BIGINT", "amount": "DECIMAL(18, 2)"}
     may_be_empty = replace(ORDERS, allow_empty=True, columns=columns)
     source = from_json(warehouse, complete_since=at(1, 0))
-    warehouse.run(asset_of(source, table=may_be_empty), partition_key="2026-05-05")
+    warehouse.run(orders_from(source, table=may_be_empty), partition_key="2026-05-05")
     assert warehouse.rows(ALL) == []
 
 
@@ -197,7 +186,7 @@ def test_a_store_whose_time_is_a_day_or_a_wall_clock_is_read_the_same(
     naive = [(n, t.replace(tzinfo=None), event) for n, t, event in a_week()]
     store(warehouse, *naive, at_type=at_type)
     source = TableEvents(warehouse.url, "shop.events", at=SliceColumn("stored_at", kind), value="body")  # fmt: skip
-    warehouse.run_range("2026-05-03", "2026-05-04", asset_of(source))
+    warehouse.run_range("2026-05-03", "2026-05-04", orders_from(source))
     assert warehouse.rows(ALL) == expected(3, 4)
 
 
@@ -217,7 +206,7 @@ def test_events_of_one_key_follow_their_position_and_else_their_time(warehouse: 
     same = at(3, 5)
     store(warehouse, (7, same, order(1, same, "7.00")), (8, same, order(1, same, "1.00")), (1, at(1, 0), {}))  # fmt: skip
     source = from_json(warehouse, position="id", complete_since=IN_MAY)
-    warehouse.run(asset_of(source), partition_key="2026-05-03")
+    warehouse.run(orders_from(source), partition_key="2026-05-03")
     assert warehouse.rows(ALL) == [("2026-05-03", 1, "1.00")]
 
 
@@ -235,14 +224,14 @@ def test_the_last_change_of_an_order_moves_it_to_another_day_and_a_tombstone_rem
         warehouse.execute(f"INSERT INTO shop.changes VALUES ({number}, '2026-05-03 12:00:00+00', {body}, {order_id}, 'eu')")  # fmt: skip
     source = TableEvents(warehouse.url, "shop.changes", at="stored_at", value="body", key=("order_id", "region"), position="id", complete_since=IN_MAY)  # fmt: skip
     events = Events(EVENTS.fields, time="ordered_at", key=("order_id",), decode=Json(tombstones="delete", within="table"), late=None)  # fmt: skip
-    warehouse.run_range("2026-05-03", "2026-05-04", asset_of(source, events))
+    warehouse.run_range("2026-05-03", "2026-05-04", orders_from(source, events))
     assert [row[:2] for row in warehouse.rows(ALL)] == [("2026-05-04", 1), ("2026-05-03", 3)]
 
 
 def test_an_event_that_cannot_be_read_is_put_aside_once_by_its_time(warehouse: Warehouse) -> None:
     store(warehouse, *a_week(), (0, at(3, 4), {"order_id": "one"}), (0, at(3, 4), {"order_id": "two"}))  # fmt: skip
     events = Events(EVENTS.fields, time="ordered_at", key=("order_id",), poison="quarantine")
-    asset = asset_of(from_json(warehouse), events)
+    asset = orders_from(from_json(warehouse), events)
     warehouse.run(asset, partition_key="2026-05-03")
     warehouse.run_range("2026-05-02", "2026-05-04", asset)
     assert warehouse.rows(ALL) == expected(2, 3, 4)
@@ -264,13 +253,13 @@ def test_a_table_or_a_column_that_is_not_there_is_told_before_anything_is_change
     store(warehouse, *a_week())
     given = {"table": "shop.events", "at": "stored_at", "value": "body"} | options
     source = TableEvents(warehouse.url, **given)
-    said = failure_of(warehouse.run(asset_of(source), partition_key="2026-05-03", ok=False))
+    said = failure_of(warehouse.run(orders_from(source), partition_key="2026-05-03", ok=False))
     assert why in said
 
 
 def test_a_row_without_its_time_would_never_be_read_so_it_is_told(warehouse: Warehouse) -> None:
     store(warehouse, *a_week(), (1, None, order(1, at(3))))  # type: ignore[arg-type]
-    said = failure_of(warehouse.run(asset_of(from_json(warehouse)), partition_key="2026-05-03", ok=False))  # fmt: skip
+    said = failure_of(warehouse.run(orders_from(from_json(warehouse)), partition_key="2026-05-03", ok=False))  # fmt: skip
     assert "1 of its rows have no stored_at, so nobody would read them" in said
 
 
