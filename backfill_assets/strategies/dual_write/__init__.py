@@ -1,0 +1,7 @@
+"""A migration: two paths write a table each, until one of them is known to be right."""
+
+from backfill_assets.strategies.dual_write.migration import Migration
+from backfill_assets.strategies.dual_write.side import FileSide, Side
+from backfill_assets.strategies.dual_write.tolerance import EXACT, Tolerance
+
+__all__ = ["EXACT", "FileSide", "Migration", "Side", "Tolerance"]
