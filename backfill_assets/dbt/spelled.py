@@ -21,6 +21,7 @@ from backfill_assets.engines import (
     snowflake,
     snowflake_claims,
 )
+from backfill_assets.engines.postgres_errors import lost_race
 from backfill_assets.engines.protocol import Claim, Session, Spelling
 from backfill_assets.engines.sql import create_schema, instant, text
 from backfill_assets.slice import Slice
@@ -178,6 +179,11 @@ def _postgres(spelling: Spelling) -> dict[str, Any]:
         "begin_aside": "BEGIN ISOLATION LEVEL READ COMMITTED;\n",
         "clock": "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
         "rival": _RIVAL,
+        "ddl": {
+            "lost_race": [error.sqlstate for error in lost_race()],
+            "patience": postgres._DDL_PATIENCE_SECONDS,
+            "pause": postgres._DDL_PAUSE_SECONDS,
+        },
         "claim": {
             "who": claims["who"],
             "policies": claims["policies"],

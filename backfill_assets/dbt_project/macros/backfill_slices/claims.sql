@@ -57,7 +57,11 @@ SELECT " ~ (backfill_questions(plan, slice, read_at, lane) | join(', ')) ~ ", cu
   {%- do adapter.dispatch('backfill_prove_transactions')(plan) -%}
   {%- set words = backfill_audit_words(plan.run) -%}
   {%- if not adapter.dispatch('backfill_is_there')(plan.run.audit, 'load_audit', plan) -%}
-    {%- for statement in spelled.audit.definition -%}{%- do backfill_run(backfill_filled(statement, words)) -%}{%- endfor -%}
+    {%- for statement in spelled.audit.definition -%}
+      {%- if not backfill_define(backfill_filled(statement, words), plan.run.lock_wait) -%}
+        {%- do backfill_wrong(plan.label, 'the audit could not be made, since another session was at it for ' ~ plan.run.lock_wait ~ ' s', 'Let that session finish, then run this again') -%}
+      {%- endif -%}
+    {%- endfor -%}
   {%- endif -%}
   {%- do adapter.dispatch('backfill_prepare_claims')(plan) -%}
   {%- do adapter.dispatch('backfill_prepared')() -%}

@@ -24,8 +24,6 @@
   {%- if total == 0 and not backfill_empty_is_right(plan, slice) -%}
     {%- do backfill_refuse(plan, slice, 'EmptySlice', 'no rows came for it, and an empty slice is not declared to be right', 'Load the source first; or declare allow_empty (true, or the days); or run with the vars allow: empty and reason') -%}
   {%- endif -%}
-  {%- for statement in plan.pace.ddl -%}{%- do backfill_run(statement) -%}{%- endfor -%}
-  {%- do plan.pace.ddl.clear() -%}
   {%- do return({'rows': total, 'checksum': found[2] | string}) -%}
 {%- endmacro %}
 

@@ -28,6 +28,7 @@
   {%- set staged = backfill_measure(plan, slice) -%}
   {%- set findings = backfill_findings(plan, slice, plan.stage_relation) -%}
   {%- do backfill_refuse_failing(plan, slice, findings) -%}
+  {%- do backfill_make_room(plan, slice) -%}
 
   {%- set before = backfill_begin_and_claim(plan, slice, read_at, lane) -%}
   {%- do backfill_refuse_stale(plan, slice, read_at, lane, before) -%}

@@ -208,6 +208,17 @@
   "begin_aside": "BEGIN ISOLATION LEVEL READ COMMITTED;\n",
   "clock": "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
   "rival": " (run_id, read_at, dimensions)",
+  "ddl": {
+    "lost_race": [
+      "23505",
+      "42P07",
+      "42P06",
+      "42701",
+      "42710"
+    ],
+    "patience": 2.0,
+    "pause": 0.5
+  },
   "claim": {
     "who": "SET LOCAL application_name = 'backfill_assets run <<run>>'",
     "policies": "SET LOCAL row_security = off",
