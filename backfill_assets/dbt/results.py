@@ -11,9 +11,9 @@ import dagster as dg
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import text
 from backfill_assets.errors import BackfillError, WriteFailed
+from backfill_assets.io_managers.check_results import newest_materializations
 from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.reporting import keep, metadata_of_load, stopped
-from backfill_assets.operations.partition_checks import newest_materializations
 from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Load
 

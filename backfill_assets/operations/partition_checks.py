@@ -8,12 +8,10 @@ from datetime import datetime, timezone
 from typing import Any
 
 import dagster as dg
-from dagster._core.definitions.asset_checks.asset_check_evaluation import (
-    AssetCheckEvaluationTargetMaterializationData,
-)
 
 from backfill_assets.checks.verdicts import Verdict, checks_of, verdicts
-from backfill_assets.controls.lanes import PARTITION, lane_by_tags
+from backfill_assets.controls.lanes import lane_by_tags
+from backfill_assets.io_managers.check_results import CheckFound, results
 from backfill_assets.io_managers.declaration import declared_table
 from backfill_assets.io_managers.kinds import kind_of
 from backfill_assets.io_managers.reporting import as_failure
@@ -66,7 +64,7 @@ def partition_checks(
         wanted = [check.name for check in context.selected_asset_check_keys]
         with as_failure():
             found = list(_found(context, manager, asset, key, wanted))
-        yield from _told(context, key, wanted, found)
+        yield from results(context, key, wanted, [_as_found(verdict) for verdict in found])
 
     return check
 
@@ -106,69 +104,15 @@ def _found(
             yield from poison_verdicts(session, target.table, target.slices, audit)
 
 
-def _told(
-    context: dg.AssetCheckExecutionContext,
-    key: dg.AssetKey,
-    wanted: Sequence[str],
-    found: Sequence[Verdict],
-) -> Iterator[dg.AssetCheckResult]:
-    """Yield a result for each check; before them, where there are several partitions, log one for each of them."""
-    for name in wanted:
-        own = [verdict for verdict in found if verdict.check == name]
-        # Dagster knows which partition a result is about only where the run was launched for one, and not for a range
-        if len(own) == 1 and (PARTITION in context.run.tags or own[0].slice.partition is None):
-            yield _result(key, own[0])
-            continue
-        targets = newest_materializations(context, key, [str(v.slice.partition) for v in own])
-        for verdict in own:
-            context.op_execution_context.log_event(_evaluation(key, verdict, targets))  # pyright: ignore[reportArgumentType]
-        yield _together(key, name, own)
-
-
-def _result(key: dg.AssetKey, verdict: Verdict) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        asset_key=key,
-        check_name=verdict.check,
-        passed=verdict.passed,
-        severity=_severity(verdict),
-        description=verdict.why,
-        metadata=metadata_of(verdict),
-    )
-
-
-def _evaluation(
-    key: dg.AssetKey, verdict: Verdict, targets: dict[str, Any]
-) -> dg.AssetCheckEvaluation:
-    partition = str(verdict.slice.partition)
-    return dg.AssetCheckEvaluation(
-        asset_key=key,
-        check_name=verdict.check,
-        passed=verdict.passed,
-        partition=partition,
-        severity=_severity(verdict),
-        description=verdict.why,
-        metadata=metadata_of(verdict),
-        # without the materialization that was looked at, Dagster takes the result for an old one
-        target_materialization_data=targets.get(partition),
-    )
-
-
-def _together(key: dg.AssetKey, name: str, own: Sequence[Verdict]) -> dg.AssetCheckResult:
-    """Return the result of the whole run, which blocks what is downstream if any partition does."""
-    wrong = [verdict for verdict in own if not verdict.passed]
-    stops = any(verdict.severity == "block" for verdict in wrong)
-    return dg.AssetCheckResult(
-        asset_key=key,
-        check_name=name,
-        passed=not wrong,
-        severity=dg.AssetCheckSeverity.ERROR if stops or not wrong else dg.AssetCheckSeverity.WARN,
-        description=f"{len(wrong)} of {len(own)} partitions failed"
-        + "".join(f"; {verdict.slice.name}: {verdict.why}" for verdict in wrong[:10]),
-        metadata={
-            "partitions": len(own),
-            "failed": len(wrong),
-            "failed_partitions": dg.MetadataValue.json([str(v.slice.partition) for v in wrong]),
-        },
+def _as_found(verdict: Verdict) -> CheckFound:
+    return CheckFound(
+        verdict.check,
+        verdict.slice.partition,
+        verdict.slice.name,
+        verdict.passed,
+        verdict.severity == "block",
+        verdict.why,
+        metadata_of(verdict),
     )
 
 
@@ -195,37 +139,3 @@ def _number(value: Any) -> int | float | str | None:
         return value
     as_float = float(value)
     return as_float if as_float == as_float and abs(as_float) != float("inf") else str(value)
-
-
-def _severity(verdict: Verdict) -> dg.AssetCheckSeverity:
-    return (
-        dg.AssetCheckSeverity.ERROR if verdict.severity == "block" else dg.AssetCheckSeverity.WARN
-    )
-
-
-def newest_materializations(
-    context: dg.AssetCheckExecutionContext | dg.AssetExecutionContext,
-    key: dg.AssetKey,
-    partitions: Sequence[str],
-) -> dict[str, Any]:
-    """Return for each partition the materialization that its result is about."""
-    found: dict[str, Any] = {}
-    wanted = set(partitions)
-    cursor = None
-    while wanted - found.keys():
-        page = context.instance.fetch_materializations(
-            dg.AssetRecordsFilter(asset_key=key, asset_partitions=sorted(wanted)),
-            limit=1000,
-            cursor=cursor,
-        )
-        for record in page.records:
-            if record.partition_key is not None and record.partition_key not in found:
-                found[record.partition_key] = AssetCheckEvaluationTargetMaterializationData(
-                    storage_id=record.storage_id,
-                    run_id=record.event_log_entry.run_id,
-                    timestamp=record.timestamp,
-                )
-        if not page.has_more:
-            break
-        cursor = page.cursor
-    return found
