@@ -33,11 +33,12 @@ _END_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Ended:
-    """What an invocation told Dagster, what its error says, and whether a pause or a budget ended it, and no mistake."""
+    """What an invocation told Dagster, whether it failed and what its error says, and whether a pause or a budget ended it."""
 
     events: Sequence[Any]
     said: Sequence[str]
     paused: bool
+    failed: bool
 
     @property
     def used_up(self) -> bool:
@@ -65,7 +66,7 @@ def invoked(
     # of a process that was killed only its command would be told, and by whom nobody knows
     was_killed = (process.process.returncode or 0) < 0
     said = [str(error)] if error is not None and not was_killed else []
-    return Ended(events, said, paused.is_set())
+    return Ended(events, said, paused.is_set(), failed=error is not None)
 
 
 def command_for(
