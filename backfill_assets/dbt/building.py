@@ -97,6 +97,7 @@ class _Build:
         """Write what may be written; return what became of each model, and the error of a run that is not done."""
         missing: _Missing = {model.key: model.left for model in self._models if model.left}
         told, stuck = None, False
+        broken: Ended | None = None
         while missing:
             try:
                 admitted = self._admitted(missing)
@@ -111,8 +112,11 @@ class _Build:
             goes_on = ended.paused or (ended.used_up and not stuck)
             if not goes_on and _has_any(left, admitted):
                 return told, _first(told).failure(ended.said)
+            if ended.failed and not (left and goes_on):
+                broken = broken or ended
             stuck, missing = ended.used_up and left == missing, left
-        return told or self._told(), None
+        told = told or self._told()
+        return told, broken and told[0].closing_failed(broken.said, broken.paused)
 
     def _told(self) -> list[Told]:
         attempts = Attempts(self._sessions.get(), self._audit, self._run.run_id)

@@ -13,11 +13,12 @@ from backfill_assets.engines.sql import text
 from backfill_assets.errors import BackfillError, WriteFailed
 from backfill_assets.io_managers.check_results import newest_materializations
 from backfill_assets.io_managers.partitions import Target
-from backfill_assets.io_managers.reporting import keep, metadata_of_load, stopped
+from backfill_assets.io_managers.reporting import closing_failed, keep, metadata_of_load, stopped
 from backfill_assets.slice import Slice
 from backfill_assets.writing import AuditTable, Load
 
 _LONGEST = 600
+_KILLED = "dbt ended without a word, as a process does that is killed"
 
 
 class Attempts:
@@ -98,9 +99,11 @@ class Told:
         """Return the error of the first slice that was not written."""
         first = self.missing()[0]
         why, do = str(self._stopped.get(first.name, {}).get("why") or ""), "Read above what to do"
+        if " was left as it was: " not in why:
+            why = _shortened([why])
         if not why:
             do = "Read the run's dbt log and correct what it names"
-            why = _shortened(said) or "dbt ended without a word, as a process does that is killed"
+            why = _shortened(said) or _KILLED
         what, _, rest = why.partition(" was left as it was: ")
         error = WriteFailed(
             f"{first.label} was left as it was",
@@ -108,6 +111,15 @@ class Told:
             do,
         )
         return self.stopped_by(error)
+
+    def closing_failed(self, said: Sequence[str], paused: bool) -> BackfillError:
+        """Return the error of a run whose every slice is committed, and whose dbt failed at a hook, a test or another model."""
+        why = _shortened(said) or _KILLED
+        if paused:
+            why = "a pause ended dbt before its hooks and tests had ended"
+        return closing_failed(
+            self._target.slices[-1], WriteFailed("dbt failed", why, "Read its log")
+        )
 
     def stopped_by(self, error: BackfillError) -> BackfillError:
         """Return the error of the whole run, which `error` stopped at its first slice that is not written."""
@@ -161,7 +173,13 @@ def _is_of(event: Any, context: dg.AssetExecutionContext, key: dg.AssetKey) -> b
 def _shortened(said: Sequence[str]) -> str:
     """Return dbt's own words on one line, from the error on."""
     words = " ".join(" ".join(said).split())
-    for mark in ("Compilation Error", "Database Error", "Runtime Error", "Parsing Error"):
+    for mark in (
+        "Compilation Error",
+        "Database Error",
+        "Runtime Error",
+        "Parsing Error",
+        "Failure in test",
+    ):
         if mark in words:
             words = words[words.index(mark) :]
             break

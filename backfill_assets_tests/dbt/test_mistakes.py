@@ -110,3 +110,44 @@ def test_a_resume_with_holes_writes_the_days_that_are_named_and_no_other(
     assert said.code == 0, said.text
     assert [row[0] for row in warehouse.loads()][2:] == ["2026-03-01", "2026-03-04"]
     assert warehouse.rows("SELECT count(*), count(DISTINCT id) FROM analytics.fct") == [(8, 8)]
+
+
+def test_a_dbt_that_fails_after_the_last_day_fails_its_run_and_says_why_and_the_days_are_kept(
+    project: Project, warehouse: Warehouse
+) -> None:
+    """By a hook after the model, and by a test that asks another table, which only dbt asks, after the commit."""
+    project.write(
+        "models/analytics/fct.sql", model(", post_hook=after_commit('SELECT no_such_column')")
+    )
+    asset = sliced_dbt_assets(
+        "fct",
+        "fct",
+        DAYS,
+        dg.BackfillPolicy.single_run(),
+        project_manifest=json.loads(manifest_of(project).read_text()),
+    )
+    instance = dg.DagsterInstance.ephemeral()
+    said = launched(project, asset, instance, "2026-03-01", "2026-03-02")
+    assert "analytics.fct 2026-03-02 is committed, like every slice of this run" in said
+    assert "no_such_column" in said
+    fct = dg.AssetKey(["analytics", "fct"])
+    assert instance.get_materialized_partitions(fct) == {"2026-03-01", "2026-03-02"}
+
+    project.write("models/analytics/fct.sql", model())
+    project.write(
+        "models/analytics/schema.yml",
+        "models: [{name: fct, columns: [{name: id, data_tests: [{relationships: {arguments: {to: ref('few'), field: id}}}]}]}]",
+    )
+    project.write("models/few.sql", "{{ config(materialized='view') }} SELECT 1 AS id")
+    warehouse.execute("CREATE VIEW analytics.few AS SELECT 1 AS id")
+    tested = sliced_dbt_assets(
+        "fct",
+        "fct",
+        DAYS,
+        dg.BackfillPolicy.single_run(),
+        project_manifest=json.loads(manifest_of(project).read_text()),
+    )
+    said = launched(project, tested, instance, "2026-03-03", "2026-03-04")
+    assert "analytics.fct 2026-03-04 is committed, like every slice of this run" in said
+    assert "relationships_fct_id__id__ref_few_" in said
+    assert "2026-03-04" in instance.get_materialized_partitions(fct)
