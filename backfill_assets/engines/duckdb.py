@@ -64,6 +64,24 @@ SPELLING = Spelling(
     log_field="({column} ->> '{name}')",
     slow="SELECT sum(hash(i)) FROM range(1000000000000) AS numbers (i)",
     ddl_rolls_back=True,
+    exact_text='{column} COLLATE "C"',
+    wide={"integer": "HUGEINT", "decimal": "DECIMAL(38, {scale})", "float": "DOUBLE"},
+    canonical={
+        "integer": "CAST({column} AS VARCHAR)",
+        "decimal": "rtrim(rtrim(CAST({column} AS VARCHAR), '0'), '.')",
+        "float": "CASE WHEN isinf({column}) THEN CASE WHEN {column} > 0 THEN 'Infinity' ELSE '-Infinity' END"
+        " WHEN isnan({column}) THEN 'NaN' ELSE CAST({column} AS VARCHAR) END",
+        "text": "{column}",
+        "date": "CAST({column} AS VARCHAR)",
+        "timestamp": "CAST({column} AS VARCHAR)",
+        "timestamptz": "CAST({column} AT TIME ZONE 'UTC' AS VARCHAR)",
+        "time": "CAST({column} AS VARCHAR)",
+        "boolean": "CAST({column} AS VARCHAR)",
+        "uuid": "CAST({column} AS VARCHAR)",
+        "binary": "lower(hex({column}))",
+    },
+    text_number="CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)",
+    tried="coalesce(TRY({condition}), {otherwise})",
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")

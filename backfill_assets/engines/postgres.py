@@ -74,6 +74,24 @@ SPELLING = Spelling(
         "schema": "GRANT CREATE ON DATABASE {database} TO {role}",
     },
     ddl_rolls_back=True,
+    exact_text='{column} COLLATE "C"',
+    wide={"integer": "bigint", "decimal": "numeric", "float": "double precision"},
+    canonical={
+        "integer": "CAST({column} AS text)",
+        "decimal": "CAST(trim_scale({column}) AS text)",
+        "float": "CAST({column} AS text)",
+        "text": "{column}",
+        "date": "CAST({column} AS text)",
+        "timestamp": "CAST({column} AS text)",
+        "timestamptz": "CAST({column} AT TIME ZONE 'UTC' AS text)",
+        "time": "CAST({column} AS text)",
+        "boolean": "CAST({column} AS text)",
+        "uuid": "CAST({column} AS text)",
+        "binary": "encode({column}, 'hex')",
+    },
+    text_number="CAST(CAST('x' || substr(md5(convert_to({text}, 'UTF8')), 1, 15) AS bit(60)) AS bigint)",
+    # XOR alone hardly sees two values that change places between two rows
+    mixed="hashint8extended({hash}, 0)",
 )
 _TYPE = "format_type(atttypid, atttypmod)"
 # a domain is what it is made of, however often it was made anew, as it is in a query's result

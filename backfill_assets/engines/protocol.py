@@ -82,6 +82,15 @@ class Spelling:
     Of a `Replacing` session: `replace`, the one statement that replaces the rows of `{table}` where `{condition}` by
     those of `{query}`, which has the table's columns in the table's order, and `replace_all`, the same of all rows;
     `as_of`, how `{table}` as it was in `{version}` is named behind FROM.
+    What tells whether two rows are the same: `exact_text`, the text `{column}` equal to no other one, whatever its
+    collation says, and `shown_text`, the text of such a `{value}`. `wide`, by family of types (integer, decimal,
+    float), the type that holds the values of all of them; `{scale}` is that of decimals of up to 38 digits.
+    `canonical`, by family, the one text of a value `{column}` that every engine gives: what it lacks cannot be compared
+    with another engine. `families`: what a type of this engine is whose name means something else to others. `joint`: what stands between two texts to join them. `trim_end`: the text `{text}` without the
+    letter `{letter}` at its end. `text_number`: 60 bits of the MD5 of the UTF-8 text `{text}`, as a number.
+    `mixed`: the number `{hash}` stirred, where `row_hash` only lays hashes over each other. `modulo`: the rest of
+    `{number}` divided by `{by}`. `tried`: the condition `{condition}`, or `{otherwise}` where it leaves the numbers
+    that the engine has.
     """
 
     dialect: str
@@ -138,6 +147,23 @@ class Spelling:
     key_parts: Mapping[str, str] = field(default_factory=lambda: {"": "{column}"})
     key_joint: str = ", "
     instants_are_utc: bool = False
+    exact_text: str = "{column}"
+    shown_text: str = "{value}"
+    wide: Mapping[str, str] = field(
+        default_factory=lambda: {
+            "integer": "BIGINT",
+            "decimal": "DECIMAL(38, {scale})",
+            "float": "DOUBLE",
+        }
+    )
+    canonical: Mapping[str, str] = field(default_factory=dict[str, str])
+    families: Mapping[str, str] = field(default_factory=dict[str, str])
+    joint: str = " || "
+    trim_end: str = "rtrim({text}, {letter})"
+    text_number: str = ""
+    mixed: str = "{hash}"
+    modulo: str = "({number} % {by})"
+    tried: str = "{condition}"
 
 
 @dataclass(frozen=True)
