@@ -26,6 +26,7 @@ from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, ty
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
 from backfill_assets.engines.postgres_pooling import refuse_pool_of_transactions
+from backfill_assets.engines.postgres_views import OF_VIEWS
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
@@ -74,6 +75,8 @@ SPELLING = Spelling(
         "schema": "GRANT CREATE ON DATABASE {database} TO {role}",
     },
     ddl_rolls_back=True,
+    view_rolls_back=True,
+    **OF_VIEWS,
 )
 _TYPE = "format_type(atttypid, atttypmod)"
 # a domain is what it is made of, however often it was made anew, as it is in a query's result
