@@ -26,7 +26,14 @@ from backfill_assets.strategies.cutover.guards import Guard, asked, must_know, n
 from backfill_assets.strategies.cutover.moves import Entry, Moves
 from backfill_assets.strategies.cutover.order import Order
 from backfill_assets.strategies.cutover.retiring import retire
-from backfill_assets.strategies.cutover.states import CUT_OVER, ROLL_BACK, Move, is_allowed, words
+from backfill_assets.strategies.cutover.states import (
+    CUT_OVER,
+    ROLL_BACK,
+    Move,
+    Overtaken,
+    is_allowed,
+    words,
+)
 from backfill_assets.strategies.cutover.status import (
     Status,
     must_be_one_warehouse,
@@ -47,6 +54,7 @@ __all__ = ["Guard", "Status", "cut_over", "named", "retire", "roll_back", "statu
 _LOCK_MILLISECONDS = 2000
 _TRIES = 60
 _PAUSE_SECONDS = 1.0
+_ATTEMPTS = 3
 
 
 def cut_over(
@@ -93,6 +101,14 @@ class _Undone(Exception):
     """Ends a transaction that was only tried."""
 
 
+class _ViewHeld(Exception):
+    """Ends a transaction in which the view could not be had for itself in time."""
+
+    def __init__(self, error: SliceBusy) -> None:
+        super().__init__()
+        self.error = error
+
+
 class _Flip:
     """One cutover or rollback in one session."""
 
@@ -104,6 +120,17 @@ class _Flip:
         self._what = f"{migration.name}: readers were not moved"
 
     def carry_out(self, guards: Sequence[Guard]) -> Status:
+        """Do it, and look again what there is to do where another run moved readers meanwhile."""
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return self._carry_out(guards)
+            except Overtaken as error:
+                if not left:
+                    raise
+                self._order.report(f"{error} Looking again.")
+        raise AssertionError
+
+    def _carry_out(self, guards: Sequence[Guard]) -> Status:
         """Settle what is unfinished, ask every guard, flip, and read through the view."""
         order, session, move = self._order, self._session, self._move
         order.must_be_told(self._what)
@@ -143,8 +170,9 @@ class _Flip:
         """Return everything that stands in the way, and what of it is passed by order, with its words."""
         must_know(self._order.override, guards, self._what)
         found: list[str] = []
-        # an unfinished move is settled before it is begun anew
-        if not is_allowed(now.state, self._move.going) and now.unfinished is None:
+        # a flip that has not ended is settled before one is begun
+        is_settled_first = now.state in (CUT_OVER.going, ROLL_BACK.going)
+        if not is_allowed(now.state, self._move.going) and not is_settled_first:
             found.append(f"{self._migration.name} is {now.state}: {words(now.state)}")
         found += self._in_the_way()
         passed: list[str] = []
@@ -212,6 +240,11 @@ class _Flip:
                 raise _Undone
         except _Undone:
             return plan, None
+        except _ViewHeld:
+            return [
+                *plan,
+                "wait for those who read the view now, which is why it was not tried",
+            ], None
         except BackfillError as error:
             return plan, f"the warehouse refuses it: {error.why}"
 
@@ -232,8 +265,8 @@ class _Flip:
                 self._flip_at_once(intent, view, query)
             else:
                 self._flip_in_steps(intent, view, query)
-        except (Unreachable, OutcomeUnknown):
-            raise  # nobody knows yet; the next start finds out
+        except (Unreachable, OutcomeUnknown, Overtaken):
+            raise  # nobody knows yet, and the next start finds out; or somebody else has settled it
         except BackfillError as error:
             with contextlib.suppress(BackfillError):
                 self._settle_mine(intent, f"given up: {error.why}")
@@ -250,9 +283,10 @@ class _Flip:
                         raise WriteFailed(self._what, why, "Look at both tables' columns")
                     self._moves.enter(self._session, self._move.end, intent)
                 return
-            except SliceBusy:
-                if not left or self._session.spelling.ddl_patience is None:
-                    raise
+            except _ViewHeld as held:
+                if not left:
+                    raise held.error from None
+                self._order.report(f"Somebody reads {view.table.qualified}: trying again.")
                 time.sleep(_PAUSE_SECONDS)
 
     def _flip_in_steps(self, intent: Entry, view: View, query: str) -> None:
@@ -270,12 +304,20 @@ class _Flip:
             self._must_be_mine(intent)
         session.execute(statement)
         self._settle_mine(intent, None)
+        last = self._moves.last(session)
+        if last is None or last.state != self._move.end:
+            raise self._overtaken(last)
 
     def _replace(self, view: View, query: str) -> None:
         spelling = self._session.spelling
         if spelling.ddl_patience is not None:
             self._session.execute(spelling.ddl_patience.format(milliseconds=_LOCK_MILLISECONDS))
-        self._session.execute(view.replacement(spelling, query))
+        try:
+            self._session.execute(view.replacement(spelling, query))
+        except SliceBusy as error:
+            if spelling.ddl_patience is None:
+                raise
+            raise _ViewHeld(error) from None
 
     def _shape_changed(self, view: View) -> str | None:
         now = self._session.columns_of(qualified(self._session.spelling, view.table))
@@ -284,16 +326,19 @@ class _Flip:
     def _must_be_mine(self, intent: Entry) -> None:
         last = self._moves.last(self._session)
         if last is None or last.move_id != intent.move_id:
-            raise Refused(
-                self._what,
-                f"run {last.run_id if last else ''} moved them meanwhile",
-                "Look at its state with the job migration_status, then launch this again if it is still wanted",
-            )
+            raise self._overtaken(last)
+
+    def _overtaken(self, last: Entry | None) -> Overtaken:
+        return Overtaken(
+            self._what,
+            f"run {last.run_id if last else ''} moved them meanwhile",
+            "Look at its state with the job migration_status, then launch this again if it is still wanted",
+        )
 
     def _settle_mine(self, intent: Entry, detail: str | None) -> None:
         """Record what came of the move, unless somebody else has done so."""
         with self._moves.alone(self._session, self._holder):
-            settled(self._session, self._migration, self._moves, intent, detail)
+            settled(self._session, self._migration, self._moves, intent, detail, only_own=True)
 
     def _verify(self, intent: Entry, view: View, query: str) -> None:
         """Read through the view; where that shows anything else, or nothing, flip back and say so."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from backfill_assets.engines.protocol import Report, Session
 from backfill_assets.engines.sql import qualified, text
 from backfill_assets.errors import Refused
-from backfill_assets.strategies.cutover.guards import together
+from backfill_assets.strategies.cutover.guards import Guard, asked, together
 from backfill_assets.strategies.cutover.moves import Entry, Moves
 from backfill_assets.strategies.cutover.order import Order
 from backfill_assets.strategies.cutover.states import CUT_OVER, RETIRE, words
@@ -27,6 +28,7 @@ from backfill_assets.strategies.dual_write import Migration
 def retire(
     session: Session,
     migration: Migration,
+    guards: Sequence[Guard] = (),
     *,
     drop_table: str,
     by: str,
@@ -50,6 +52,9 @@ def retire(
         report(f"Nothing is left to do: {now.told}")
         return now
     refusals = _against_dropping(session, migration, now, drop_table, moves)
+    refusals += [
+        f"{guard.__name__}: {why}" for guard in guards if (why := asked(guard)) is not None
+    ]
     statement = _drop(session, migration)
     if dry_run:
         report(f"Would run {statement}.")

@@ -30,6 +30,10 @@ _WORDS: dict[State, str] = {
 }
 
 
+class Overtaken(Refused):
+    """Somebody else moved readers meanwhile."""
+
+
 @dataclass(frozen=True)
 class Move:
     """What a job does: from `start` by way of `going` to `end`, where readers read the table of the side `side`."""
@@ -53,10 +57,10 @@ def is_allowed(before: State, after: State) -> bool:
 
 
 def must_be_allowed(migration: str, before: State, after: State) -> None:
-    """Raise `Refused` unless `after` may follow `before`."""
+    """Raise `Overtaken` unless `after` may follow `before`."""
     if not is_allowed(before, after):
         may = ", ".join(ALLOWED[before]) or "nothing"
-        raise Refused(
+        raise Overtaken(
             f"the migration {migration} does not go from {before} to {after}, and nothing was changed",
             f"{words(before)}, and only {may} may follow that",
             "Look at its state with the job migration_status",

@@ -89,10 +89,15 @@ def settle(session: Session, migration: Migration, order: Order) -> None:
         settled(session, migration, moves, own, f"settled by run {order.run_id}")
 
 
-def settled(session: Session, migration: Migration, moves: Moves, own: Entry, detail: str | None) -> None:  # fmt: skip
-    """Let the log say what the view reads, by the moves that are allowed; belongs under the claim."""
+def settled(session: Session, migration: Migration, moves: Moves, own: Entry, detail: str | None, *, only_own: bool = False) -> None:  # fmt: skip
+    """Let the log say what the view reads, by the moves that are allowed; belongs under the claim.
+
+    `own` says who settles; `only_own` leaves alone what another run has begun.
+    """
     last, reads = moves.last(session), seen(session, migration).reads
     state = last.state if last is not None else FIRST
+    if only_own and last is not None and state in UNDERWAY and last.move_id != own.move_id:
+        return
     if last is not None and state == RETIRE.going:
         if is_gone(session, migration, last):
             moves.enter(session, RETIRE.end, last, detail=detail)

@@ -124,6 +124,8 @@ def reading(spelling: Spelling, definition: str, view: Table) -> tuple[Table, di
         if isinstance(parsed.this, exp.Schema):
             names = [column.name for column in parsed.this.expressions]
         parsed = parsed.expression
+    elif isinstance(parsed, exp.Alter):  # as it was last written, where the catalog keeps that
+        parsed = next(iter(parsed.args.get("actions") or ()), None)
     while isinstance(parsed, exp.Subquery) and not parsed.args.get("alias"):
         parsed = parsed.this
     if not isinstance(parsed, exp.Select):

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from backfill_assets.errors import DeclarationError, Refused
 from backfill_assets.strategies.cutover.cutting import named
-from backfill_assets_tests.strategies.cutover.conftest import NEW, OLD, ORDERS, VIEW, Operator, make
+from backfill_assets_tests.strategies.cutover.conftest import (
+    NEW,
+    OLD,
+    ORDERS,
+    SAID,
+    VIEW,
+    Operator,
+    make,
+)
 from backfill_assets_tests.warehouses import Warehouse
 
 
@@ -165,3 +176,34 @@ def test_a_rollback_is_refused_once_the_old_table_is_gone(warehouse: Warehouse) 
     with pytest.raises(Refused, match=f"there is no table {OLD}"):
         ann.roll_back()
     assert (ann.reads, ann.status().state) == ({"new"}, "cut_over")
+
+
+def test_readers_beside_the_writer_see_wholly_old_or_wholly_new_rows(duckdb: Warehouse) -> None:
+    make(duckdb)
+    ann, over = Operator(duckdb), threading.Event()
+    seen, errors = set[tuple[object, ...]](), list[str]()
+
+    def read(cursor: Any) -> None:
+        cursor.execute(f'USE "{Path(duckdb.url.removeprefix("duckdb:///")).stem}"')
+        while not over.is_set():
+            try:
+                seen.add(tuple(cursor.execute(SAID).fetchall()))
+            except Exception as error:
+                errors.append(str(error))
+
+    with duckdb.session() as session:
+        # a file is one process's at a time; within it, a second connection is a reader like any other
+        readers = [
+            threading.Thread(target=read, args=(session._open_connection.cursor(),), daemon=True)  # type: ignore[attr-defined]
+            for _ in range(2)
+        ]
+        for reader in readers:
+            reader.start()
+        for _ in range(5):
+            ann.cut_over(session=session)
+            ann.roll_back(session=session)
+        over.set()
+        for reader in readers:
+            reader.join(30)
+    assert errors == []
+    assert seen == {((1, "old"), (2, "old")), ((1, "new"), (2, "new"))}
