@@ -61,6 +61,18 @@ SPELLING = Spelling(
     count_rows_apart="count(DISTINCT TO_JSON_STRING([{columns}]))",
     # minus nothing is nothing, as it is for GROUP BY; texts stand in quotation marks there
     key_parts={"": r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')"},
+    # each dataset has an information schema of its own
+    view=(
+        "SELECT CASE t.table_type WHEN 'VIEW' THEN 'view' ELSE lower(t.table_type) END, v.view_definition, ''"
+        " FROM {database}.{schema}.INFORMATION_SCHEMA.TABLES AS t"
+        " LEFT JOIN {database}.{schema}.INFORMATION_SCHEMA.VIEWS AS v ON v.table_name = t.table_name"
+        " WHERE t.table_name = {name_text}"
+    ),
+    views=(
+        "SELECT table_schema, table_name, view_definition FROM {database}.{schema}.INFORMATION_SCHEMA.VIEWS"
+        " WHERE view_definition IS NULL OR lower(view_definition) LIKE concat('%', lower({name_text}), '%')"
+    ),
+    view_risk="its description, its labels and those of its columns are lost: set them again",
 )
 _OPTIONS = {
     "location": None,

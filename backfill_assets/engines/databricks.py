@@ -66,6 +66,8 @@ SPELLING = Spelling(
     replace="INSERT INTO {table} REPLACE WHERE {condition} {query}",
     replace_all="INSERT OVERWRITE {table} {query}",
     as_of="{table} VERSION AS OF {version}",
+    # CREATE OR REPLACE drops the view first, and what was granted on it
+    replace_view="ALTER VIEW {view} AS {query}",
 )
 
 

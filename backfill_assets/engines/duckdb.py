@@ -82,6 +82,18 @@ SPELLING = Spelling(
     },
     text_number="CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)",
     tried="coalesce(TRY({condition}), {otherwise})",
+    view_rolls_back=True,
+    # of a view that reads what is no more there the information schema tells nothing
+    view=(
+        "SELECT 'view', sql, '' FROM duckdb_views() WHERE lower(database_name) = lower({database_text})"
+        " AND lower(schema_name) = lower({schema_text}) AND lower(view_name) = lower({name_text}) UNION ALL"
+        " SELECT 'table', NULL, '' FROM duckdb_tables() WHERE lower(database_name) = lower({database_text})"
+        " AND lower(schema_name) = lower({schema_text}) AND lower(table_name) = lower({name_text})"
+    ),
+    views=(
+        "SELECT schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal"
+        " AND contains(lower(sql), lower({name_text}))"
+    ),
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")

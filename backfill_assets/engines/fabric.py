@@ -23,6 +23,7 @@ class FabricEngine(TSqlEngine):
             table_options="",
             claims_are_rows=True,
             ddl_rolls_back=True,
+            view_rolls_back=False,  # in a transaction DDL of tables alone is documented
             limits=None,  # neither is a setting of the session here
             slow=None,  # there is no WAITFOR
         ),

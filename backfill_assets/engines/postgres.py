@@ -26,6 +26,7 @@ from backfill_assets.engines.postgres_copy import arrow_from_csv, csv_chunks, ty
 from backfill_assets.engines.postgres_errors import lost_race, told, unreachable
 from backfill_assets.engines.postgres_hash import COLUMN_HASH
 from backfill_assets.engines.postgres_pooling import refuse_pool_of_transactions
+from backfill_assets.engines.postgres_views import OF_VIEWS
 from backfill_assets.engines.protocol import Claim, Report, Spelling, silence
 from backfill_assets.engines.sql import quoted, text
 from backfill_assets.engines.transactions import Transactions, opened
@@ -92,6 +93,8 @@ SPELLING = Spelling(
     text_number="CAST(CAST('x' || substr(md5(convert_to({text}, 'UTF8')), 1, 15) AS bit(60)) AS bigint)",
     # XOR alone hardly sees two values that change places between two rows
     mixed="hashint8extended({hash}, 0)",
+    view_rolls_back=True,
+    **OF_VIEWS,
 )
 _TYPE = "format_type(atttypid, atttypmod)"
 # a domain is what it is made of, however often it was made anew, as it is in a query's result

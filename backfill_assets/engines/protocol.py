@@ -78,6 +78,16 @@ class Spelling:
     `asks_for_partitions`: whether a table may refuse what names none of its partition columns.
     `ddl_rolls_back`: whether a table that a transaction made is gone when it is rolled back; where not, none is made
     inside one. `drop_table`: what removes the table `{name}` (a text literal: `{name_text}`) if it is there.
+    `view`: the query for what is at `{relation_text}` (also `{database}`, `{schema}` and, as texts, `{database_text}`,
+    `{schema_text}` and `{name_text}`): (kind, definition, options), of which kind is 'view' where one can be replaced;
+    no row where nothing is there. `views`: the query for (schema, name, definition) of the views that may read that
+    table; a definition of NULL where it certainly does. `replace_view`: what lets a `{view}` that is there read
+    `{query}` and keeps its grants, its `{options}` written as it has them. `view_rolls_back`: whether that may stand in
+    a transaction and is undone with it; `ddl_patience`: what makes the statements of a transaction wait no longer than
+    `{milliseconds}` for a lock, where whoever waits for one keeps readers waiting behind. `view_risk`: what replacing
+    loses, in a sentence. `view_rights`: the query for what is missing, (which, whose): 'owner', 'schema', 'select' or
+    'reader' (see `cutover/views.py`), for `{view_text}` to read `{table_text}`; `row_policies`: the query for all that
+    decides who sees which rows of `{relation_text}`. Both None where there is no such thing, or nobody can ask.
     `claims_meet_late`: whether two claims of one slice are both granted, and the second to commit is refused.
     Of a `Replacing` session: `replace`, the one statement that replaces the rows of `{table}` where `{condition}` by
     those of `{query}`, which has the table's columns in the table's order, and `replace_all`, the same of all rows;
@@ -122,6 +132,22 @@ class Spelling:
     ddl_rolls_back: bool = False
     drop_table: str = "DROP TABLE IF EXISTS {name}"
     claims_meet_late: bool = False
+    view: str = (
+        "SELECT lower(t.table_type), v.view_definition, '' FROM {database}.information_schema.tables AS t"
+        " LEFT JOIN {database}.information_schema.views AS v"
+        " ON v.table_schema = t.table_schema AND v.table_name = t.table_name"
+        " WHERE t.table_schema = {schema_text} AND t.table_name = {name_text}"
+    )
+    views: str = (
+        "SELECT table_schema, table_name, view_definition FROM {database}.information_schema.views"
+        " WHERE view_definition IS NULL OR lower(view_definition) LIKE concat('%', lower({name_text}), '%')"
+    )
+    replace_view: str = "CREATE OR REPLACE VIEW {view} AS {query}"
+    view_rolls_back: bool = False
+    ddl_patience: str | None = None
+    view_risk: str = ""
+    view_rights: str | None = None
+    row_policies: str | None = None
     replace: str = ""
     replace_all: str = ""
     as_of: str = ""

@@ -23,6 +23,7 @@ class SqlServerEngine(TSqlEngine):
         table_options="",
         claims_are_rows=False,
         ddl_rolls_back=True,
+        view_rolls_back=True,
         limits="SELECT CONCAT(@@LOCK_TIMEOUT, ' ms'), 'kept by the driver'",
         slow="WAITFOR DELAY '00:01:00'; SELECT 1",
     )

@@ -22,6 +22,7 @@ class SynapseEngine(TSqlEngine):
         table_options=_PLAIN,
         claims_are_rows=True,
         ddl_rolls_back=False,  # DDL inside a transaction is error 226
+        view_rolls_back=False,
         limits=None,  # neither is a setting of the session here
         slow=None,  # there is no WAITFOR
     )

@@ -20,6 +20,7 @@ def spelling(
     index: str | None,
     table_options: str,
     ddl_rolls_back: bool,
+    view_rolls_back: bool,
     claims_are_rows: bool,
     limits: str | None,
     slow: str | None,
@@ -78,6 +79,26 @@ def spelling(
             "schema": "GRANT CREATE SCHEMA TO {role}",
         },
         ddl_rolls_back=ddl_rolls_back,
+        view_rolls_back=view_rolls_back,
+        # what all three document; permissions stay, and a view that has gone is not made anew
+        replace_view="ALTER VIEW {view}{options} AS {query}",
+        view=(
+            "SELECT CASE WHEN o.type = 'V' AND EXISTS (SELECT 1 FROM sys.indexes AS i WHERE i.object_id = o.object_id)"
+            " THEN 'indexed view' WHEN o.type = 'V' THEN 'view' WHEN o.type = 'SN' THEN 'synonym' ELSE 'table' END,"
+            " m.definition, CASE WHEN m.is_schema_bound = 1 THEN ' WITH SCHEMABINDING' ELSE '' END"
+            " FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id"
+            " WHERE o.object_id = OBJECT_ID({relation_text})"
+        ),
+        views=(
+            "SELECT s.name, o.name, m.definition FROM sys.objects AS o JOIN sys.schemas AS s ON s.schema_id = o.schema_id"
+            " JOIN sys.sql_modules AS m ON m.object_id = o.object_id WHERE o.type = 'V'"
+            " AND (m.definition IS NULL OR lower(m.definition) LIKE '%' + lower({name_text}) + '%')"
+        ),
+        row_policies=(
+            "SELECT f.predicate_type_desc, f.operation_desc, f.predicate_definition, p.is_enabled"
+            " FROM sys.security_predicates AS f JOIN sys.security_policies AS p ON p.object_id = f.object_id"
+            " WHERE f.target_object_id = OBJECT_ID({relation_text})"
+        ),
         claims_are_rows=claims_are_rows,
         # DROP TABLE IF EXISTS is not known to a dedicated pool
         drop_table="IF OBJECT_ID({name_text}) IS NOT NULL DROP TABLE {name}",

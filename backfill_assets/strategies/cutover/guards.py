@@ -1,0 +1,91 @@
+"""Guards: named functions that say why readers must not be moved now, or nothing; those that ask the warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from typing import Protocol
+
+from backfill_assets.engines.protocol import Session
+from backfill_assets.engines.sql import first, within
+from backfill_assets.errors import BackfillError, DeclarationError
+from backfill_assets.strategies.cutover.views import policies_differ
+from backfill_assets.strategies.dual_write import Migration
+from backfill_assets.window import Window, zone_named
+
+Guard = Callable[[], "str | None"]
+
+
+def named(name: str, guard: Guard) -> Guard:
+    """Return the guard under the name by which it is told and overridden."""
+
+    def asked() -> str | None:
+        return guard()
+
+    asked.__name__ = name
+    return asked
+
+
+def must_know(override: Sequence[str], guards: Sequence[Guard], what: str) -> None:
+    known = [guard.__name__ for guard in guards]
+    if unknown := [name for name in override if name not in known]:
+        raise DeclarationError(
+            what,
+            f"there is no guard {unknown[0]!r} to override",
+            f"Choose from {', '.join(known) or 'none'}",
+        )
+
+
+def asked(guard: Guard) -> str | None:
+    """Return why not; a guard that cannot be asked says no."""
+    try:
+        return guard()
+    except BackfillError as error:
+        return f"it could not be asked: {error}"
+
+
+def together(refusals: Sequence[str]) -> str:
+    return "; ".join(one.rstrip(".") for one in refusals)
+
+
+def policies_alike(session: Session, migration: Migration) -> Guard:
+    """Return `row_policies`: whoever reads sees as many rows of one table as of the other."""
+    return named("row_policies", lambda: policies_differ(session, migration.old.table, migration.new.table))  # fmt: skip
+
+
+def fresh(session: Session, migration: Migration, now: datetime) -> Guard:
+    """Return `fresh`: the newest day that is due has rows on both sides; `now` is aware."""
+
+    def asked() -> str | None:
+        stale: list[str] = []
+        for side in (migration.old, migration.new):
+            day = newest_due(side.column.zone, now, migration.due_hours)
+            rows = within(session.spelling, side.column, Window.day(day, side.column.zone))
+            found = session.fetch(
+                first(session.spelling, 1, f"1 FROM {side.relation(session.spelling)} WHERE {rows}")
+            )
+            if not found:
+                stale.append(f"{side.name} has no rows of {day}, the newest day that is due")
+        return together(stale) or None
+
+    return named("fresh", asked)
+
+
+def newest_due(zone: str, now: datetime, due_hours: float) -> date:
+    """Return the newest day of `zone` that ended `due_hours` ago or earlier."""
+    day = now.astimezone(zone_named(zone)).date()
+    while Window.day(day, zone).end + timedelta(hours=due_hours) > now:
+        day -= timedelta(days=1)
+    return day
+
+
+def quiet(asked: Callable[[], Streak]) -> Guard:
+    """Return `streak`: so many quiet days in a row as the migration asks for, up to the newest that is due."""
+    return named("streak", lambda: asked().why)
+
+
+class Streak(Protocol):
+    """What is known of quiet days in a row; `why` is None when they are enough."""
+
+    @property
+    def why(self) -> str | None: ...
