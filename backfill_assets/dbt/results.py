@@ -99,6 +99,8 @@ class Told:
         """Return the error of the first slice that was not written."""
         first = self.missing()[0]
         why, do = str(self._stopped.get(first.name, {}).get("why") or ""), "Read above what to do"
+        if " was left as it was: " not in why:
+            why = _shortened([why])
         if not why:
             do = "Read the run's dbt log and correct what it names"
             why = _shortened(said) or _KILLED

@@ -19,7 +19,7 @@
       {%- set left = [] -%}
       {%- for slice in backfill_days(label, zone) if slice.name not in done -%}{%- do left.append(slice) -%}{%- endfor -%}
       {%- if left -%}
-        {%- do backfill_note(plan, left[0], 'failed', {'error': 'WriteFailed', 'why': (result.message or 'no message') | string}) -%}
+        {%- do backfill_note(plan, left[0], 'failed', {'error': 'WriteFailed', 'why': ((result.message or 'no message') | string).split() | join(' ')}) -%}
       {%- endif -%}
     {%- endif -%}
     {%- do adapter.dispatch('backfill_prepared')() -%}

@@ -78,8 +78,9 @@
   {%- if before.rival -%}
     {%- do backfill_refuse(plan, slice, 'StaleSource', 'run ' ~ before.rival[:8] ~ ' wrote it from a source read after this run read its own at ' ~ read_at.isoformat(), 'Run this day again, so that it reads the source as it is now') -%}
   {%- endif -%}
+  {%- do backfill_refuse_second_copy(plan, slice, read_at, before) -%}
   {%- set demand = plan.run.require_reason -%}
-  {%- if not plan.run.reason and demand != 'never' and (demand == 'always' or before.loaded) -%}
+  {%- if not plan.run.reason and demand != 'never' and (demand == 'always' or (before.loaded and lane == 'backfill')) -%}
     {%- do backfill_refuse(plan, slice, 'Refused', 'no reason is given, and ' ~ ('every run needs one here' if demand == 'always' else 'it was loaded before'), "Add the var 'reason' with a sentence that will still make sense in a year") -%}
   {%- endif -%}
 {%- endmacro %}

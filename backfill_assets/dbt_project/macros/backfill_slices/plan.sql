@@ -45,7 +45,21 @@
   {%- do return(adapter.dispatch('backfill_place')(rendered, told)) -%}
 {%- endmacro %}
 
-{% macro default__backfill_place(rendered, told) -%}{%- do return(told) -%}{%- endmacro %}
+{% macro default__backfill_place(rendered, told) -%}
+  {%- if (told.database or target.database) | lower != target.database | lower -%}
+    {%- do backfill_wrong(told.schema ~ '.' ~ told.name, "its config names the database '" ~ told.database ~ "', and no transaction there has the audit in it too", "Leave database out, or run dbt with a profile of that database") -%}
+  {%- endif -%}
+  {%- do return(told) -%}
+{%- endmacro %}
+
+{% macro postgres__backfill_place(rendered, told) -%}
+  {#- what `quoting` leaves without quotes the server folds -#}
+  {%- set place, names = default__backfill_place(rendered, told), [] -%}
+  {%- for part in modules.re.findall('"(?:[^"]|"")*"|[^".]+', rendered) -%}
+    {%- do names.append(part[1:-1].replace('""', '"') if part.startswith('"') else part | lower) -%}
+  {%- endfor -%}
+  {%- do return({'database': place.database, 'schema': names[-2], 'name': names[-1]}) -%}
+{%- endmacro %}
 
 {% macro backfill_relation(place) -%}{%- do return(adapter.dispatch('backfill_relation')(place)) -%}{%- endmacro %}
 
@@ -61,6 +75,12 @@
   {%- set allow = (var('allow', '') or '') | string -%}
   {%- set allows = [] -%}
   {%- for part in allow.split(',') if part.strip() -%}{%- do allows.append(part.strip()) -%}{%- endfor -%}
+  {%- if var('lane', none) not in (none, '', 'live', 'backfill') -%}
+    {%- do exceptions.raise_compiler_error("Every model was left as it was: the var 'lane' is '" ~ var('lane') ~ "', and there are live and backfill alone. Correct it.") -%}
+  {%- endif -%}
+  {%- if var('require_reason', 'backfill') not in ('backfill', 'always', 'never') -%}
+    {%- do exceptions.raise_compiler_error("Every model was left as it was: the var 'require_reason' is '" ~ var('require_reason') ~ "', and there are backfill, always and never alone. Correct it.") -%}
+  {%- endif -%}
   {%- set reason = ((var('reason', '') or '') | string).strip() or none -%}
   {%- set known = ('empty', 'shrink', 'retention', 'duplicate_keys', 'row_count', 'totals') -%}
   {%- for one in allows if one not in known and not one.startswith('rule:') -%}
@@ -77,11 +97,19 @@
     'code_version': var('code_version', none), 'strategy': 'recompute',
     'audit': var('backfill_audit_schema', 'backfill'),
     'stage_schema': var('backfill_stage_schema', none) or env_var('BACKFILL_DBT_STAGE_SCHEMA', 'backfill'),
-    'lock_wait': var('lock_wait', env_var('BACKFILL_DBT_LOCK_WAIT', '600')) | float,
-    'statement_timeout': var('statement_timeout', env_var('BACKFILL_DBT_STATEMENT_TIMEOUT', '0')) | float,
-    'require_reason': var('require_reason', 'backfill'), 'live_days': var('live_days', 3) | int,
+    'lock_wait': backfill_number('lock_wait', var('lock_wait', env_var('BACKFILL_DBT_LOCK_WAIT', '600'))),
+    'statement_timeout': backfill_number('statement_timeout', var('statement_timeout', env_var('BACKFILL_DBT_STATEMENT_TIMEOUT', '0'))),
+    'require_reason': var('require_reason', 'backfill'), 'live_days': backfill_number('live_days', var('live_days', 3)),
     'detail': fromjson(var('run_detail', '{}') | string)
   }) -%}
+{%- endmacro %}
+
+{% macro backfill_number(name, given) -%}
+  {#- what is no number would count as 0 -#}
+  {%- if not modules.re.match('^[0-9]+([.][0-9]+)?$', given | string) -%}
+    {%- do exceptions.raise_compiler_error("Every model was left as it was: the var '" ~ name ~ "' is '" ~ given ~ "', which is no number. Write it as digits, for example " ~ name ~ ": 600.") -%}
+  {%- endif -%}
+  {%- do return(given | float) -%}
 {%- endmacro %}
 
 {% macro backfill_lane(plan, slice, now) -%}

@@ -10,7 +10,10 @@
   {%- endfor -%}
   {%- do backfill_must_hold(plan) -%}
   {%- do backfill_leave(plan) -%}
+  {#- all hooks that want a transaction share one, and it is committed: dbt would roll back what is left open -#}
+  {%- do backfill_begin_aside() -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
+  {%- do adapter.dispatch('backfill_hooked')() -%}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
   {%- call noop_statement('main', 'REWRITE ' ~ plan.pace.written ~ ' days, ' ~ plan.pace.rows ~ ' rows', 'REWRITE', plan.pace.rows) -%}{{ sql }}{%- endcall -%}
   {{ return({'relations': [this.incorporate(type='table')]}) }}
@@ -68,7 +71,7 @@
   {%- do return([
     backfill_spelled().transaction,
     '(SELECT count(*) FROM ' ~ plan.relation ~ ' WHERE ' ~ slice.predicate ~ ')',
-    '(' ~ asked ~ ')' if not plan.run.reason and demand != 'never' and lane == 'backfill' else '0',
+    '(' ~ asked ~ ')' if plan.sources or (not plan.run.reason and demand != 'never' and lane == 'backfill') else '0',
     '(SELECT min(rival.run_id) FROM (' ~ backfill_audit_query(plan, slice, 'newer_read', read_at) ~ ') AS rival' ~ backfill_spelled().rival ~ ')'
   ]) -%}
 {%- endmacro %}

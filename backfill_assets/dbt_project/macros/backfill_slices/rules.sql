@@ -12,7 +12,8 @@
     {%- set others = node.depends_on.nodes | reject('equalto', model.unique_id) | list -%}
     {%- if not others and '{' not in (tojson(given.values() | list)).replace('{}', '') -%}
       {%- do found.append({'name': node.name, 'macro': 'test_' ~ told.name, 'namespace': told.namespace, 'given': given,
-          'severity': (node.config.get('severity') or 'ERROR') | lower}) -%}
+          'severity': (node.config.get('severity') or 'ERROR') | lower, 'where': node.config.get('where'), 'limit': node.config.get('limit'),
+          'fail_calc': node.config.get('fail_calc') or 'count(*)', 'error_if': node.config.get('error_if') or '!= 0', 'warn_if': node.config.get('warn_if') or '!= 0'}) -%}
     {%- endif -%}
   {%- endfor -%}
   {%- do return(found) -%}
@@ -20,23 +21,27 @@
 
 {% macro backfill_rule_sql(rule, relation) -%}
   {%- set home = context[rule.namespace] if rule.namespace else context -%}
-  {%- set found = home[rule.macro](model=relation, **rule.given) -%}
-  {%- do return(found) -%}
+  {%- set rows = '(SELECT * FROM ' ~ relation ~ ' WHERE ' ~ render(rule['where']) ~ ') AS dbt_subquery' if rule['where'] else relation -%}
+  {%- set found = home[rule.macro](model=rows, **rule.given) -%}
+  {%- do return(found ~ ('\nLIMIT ' ~ rule.limit if rule.limit is not none else '')) -%}
 {%- endmacro %}
 
 {% macro backfill_findings(plan, slice, relation) -%}
-  {#- [{rule, passed, found, severity}]: one statement for all of them -#}
+  {#- [{rule, passed, found, severity}]: one statement for all of them, which counts and judges as dbt does afterwards -#}
   {%- if not plan.rules -%}{%- do return([]) -%}{%- endif -%}
   {%- set parts = [] -%}
   {%- for rule in plan.rules -%}
-    {%- do parts.append('SELECT ' ~ loop.index0 ~ ' AS rule_number, count(*) AS failures FROM (' ~ backfill_rule_sql(rule, relation) ~ '\n) AS failing_rows') -%}
+    {%- set failures = 'coalesce(' ~ rule.fail_calc ~ ', 0)' -%}
+    {%- do parts.append('SELECT ' ~ loop.index0 ~ ' AS rule_number, ' ~ failures ~ ' AS failures, CASE WHEN ' ~ failures ~ ' ' ~ rule.error_if ~ ' THEN 1 ELSE 0 END AS should_error, CASE WHEN '
+        ~ failures ~ ' ' ~ rule.warn_if ~ ' THEN 1 ELSE 0 END AS should_warn FROM (' ~ backfill_rule_sql(rule, relation) ~ '\n) AS failing_rows') -%}
   {%- endfor -%}
   {%- set found = [] -%}
-  {%- for number, failures in backfill_fetch(parts | join('\nUNION ALL ') ~ '\nORDER BY 1') -%}
+  {%- for number, failures, should_error, should_warn in backfill_fetch(parts | join('\nUNION ALL ') ~ '\nORDER BY 1') -%}
     {%- set rule = plan.rules[number | int] -%}
-    {%- set passed = (failures | int) == 0 -%}
+    {%- set blocks = rule.severity == 'error' and (should_error | int) == 1 -%}
+    {%- set passed = not blocks and (should_warn | int) == 0 -%}
     {%- do found.append({'rule': rule.name, 'about': 'rows', 'expected': 0, 'found': failures | int, 'may_differ': 0, 'passed': passed,
-        'severity': 'block' if rule.severity == 'error' else 'warn', 'why': '' if passed else (failures ~ ' rows of the day fail it'),
+        'severity': 'block' if blocks or (passed and rule.severity == 'error') else 'warn', 'why': '' if passed else (failures ~ ' rows of the day fail it'),
         'allowed': ('rule:' ~ rule.name) in plan.run.allows}) -%}
   {%- endfor -%}
   {%- do return(found) -%}

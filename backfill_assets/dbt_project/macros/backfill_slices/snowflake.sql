@@ -62,6 +62,10 @@
   {#- each statement has committed by itself -#}
 {%- endmacro %}
 
+{% macro snowflake__backfill_hooked() -%}
+  {#- each hook has committed by itself -#}
+{%- endmacro %}
+
 {% macro snowflake__backfill_prepare_claims(plan) -%}
   {%- set claims = snowflake__backfill_claims(plan) -%}
   {%- if not backfill_columns(claims, none) -%}

@@ -5,7 +5,10 @@
   {%- set found = {} -%}
   {%- if config.get('source_history') in ('snapshot', 'cdc') -%}{%- do return([]) -%}{%- endif -%}
   {%- set open = namespace(nodes=model.depends_on.nodes | list, seen=[]) -%}
-  {%- for _ in range(1000) if open.nodes -%}
+  {#- each node is opened once, and brings its parents: no more rounds than the project has edges -#}
+  {%- set rounds = namespace(count=open.nodes | length) -%}
+  {%- for node in graph.nodes.values() -%}{%- set rounds.count = rounds.count + (node.get('depends_on', {}).get('nodes', []) | length) -%}{%- endfor -%}
+  {%- for _ in range(rounds.count) if open.nodes -%}
     {%- set uid = open.nodes[0] -%}
     {%- set open.nodes = open.nodes[1:] -%}
     {%- if uid not in open.seen -%}
@@ -45,4 +48,14 @@
           "Read a snapshot or change history of it instead (meta source_history: snapshot or cdc), or run with the vars allow: retention and reason") -%}
     {%- endif -%}
   {%- endfor -%}
+{%- endmacro %}
+
+{% macro backfill_refuse_second_copy(plan, slice, now, before) -%}
+  {#- in either lane: an ended day has its copy, and what the source says now belongs to another one -#}
+  {%- if before.loaded and slice.end <= now and 'retention' not in plan.run.allows -%}
+    {%- for name, given in plan.sources if given is none -%}
+      {%- do backfill_refuse(plan, slice, 'Refused', 'it was loaded before and has ended, and its source ' ~ name ~ ' is changed in place, so that this would write the state of another day over it',
+          'Read a snapshot or change history of it instead (meta source_history: snapshot or cdc), say for how many days it may be trusted (meta source_days), or run with the vars allow: retention and reason') -%}
+    {%- endfor -%}
+  {%- endif -%}
 {%- endmacro %}

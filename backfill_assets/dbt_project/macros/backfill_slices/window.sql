@@ -7,6 +7,10 @@
   {%- endif -%}
   {%- set condition = '1 = 1' -%}
   {%- if execute -%}
+    {%- if model is defined and model.resource_type in ('model', 'snapshot') and model.config.materialized in ('view', 'table', 'materialized_view', 'snapshot') -%}
+      {#- one window would stay in it for good, and models over it would see no other day -#}
+      {%- do exceptions.raise_compiler_error(model.name ~ " was left as it was: it says in_slice(), and its materialization '" ~ model.config.materialized ~ "' would keep one window for good. Materialize it as backfill_slices or ephemeral, or filter in the model that reads it.") -%}
+    {%- endif -%}
     {%- set ends = backfill_ends(model.name if model is defined else 'the query', zone) -%}
     {%- set condition = backfill_between(column, kind, zone, ends[0], ends[1]) -%}
   {%- endif -%}
@@ -70,8 +74,11 @@
 
 {% macro backfill_midnight(day, zone) -%}
   {%- set tz = modules.pytz.timezone(zone) -%}
-  {#- where midnight is skipped, the day begins an hour later -#}
-  {%- do return(tz.normalize(tz.localize(modules.datetime.datetime.strptime(day, '%Y-%m-%d'))).astimezone(modules.pytz.utc)) -%}
+  {#- where midnight is skipped, the day begins an hour later, and with the first one where it comes twice -#}
+  {%- set midnight = modules.datetime.datetime.strptime(day, '%Y-%m-%d') -%}
+  {%- set ends = [tz.localize(midnight, is_dst=true), tz.localize(midnight, is_dst=false)] -%}
+  {%- set found = tz.normalize(ends | min) -%}
+  {%- do return((found if found.replace(tzinfo=none) == midnight else tz.normalize(ends | max)).astimezone(modules.pytz.utc)) -%}
 {%- endmacro %}
 
 {% macro backfill_days(what, zone) -%}
@@ -81,7 +88,22 @@
   {%- set last = modules.datetime.datetime.strptime(var('end') | string, '%Y-%m-%d').date() -%}
   {%- set wanted = var('only_days', none) -%}
   {#- where models have other days left, each has its own -#}
-  {%- if wanted is mapping -%}{%- set wanted = wanted.get(what, []) -%}{%- endif -%}
+  {%- if wanted is mapping -%}
+    {%- if what not in wanted -%}
+      {%- do exceptions.raise_compiler_error(what ~ " was left as it was: the var 'only_days' names the days of " ~ (wanted.keys() | join(', ')) ~ ' alone. Add its own, which may be [], or leave the model out of --select.') -%}
+    {%- endif -%}
+    {%- set wanted = wanted[what] -%}
+  {%- endif -%}
+  {%- if wanted is not none -%}
+    {%- if wanted is string or wanted is not iterable -%}
+      {%- do exceptions.raise_compiler_error(what ~ " was left as it was: the var 'only_days' is '" ~ wanted ~ "', which is no list. Write it as [" ~ (wanted if wanted is string else '2026-05-01') ~ '].') -%}
+    {%- endif -%}
+    {%- for day in wanted -%}
+      {%- if not modules.re.match('^[0-9]{4}-[0-9]{2}-[0-9]{2}$', day | string) or (day | string) < (first | string) or (day | string) >= (last | string) -%}
+        {%- do exceptions.raise_compiler_error(what ~ " was left as it was: the var 'only_days' names '" ~ day ~ "', which is no day of the window from " ~ first ~ ' to ' ~ last ~ '. Name days of the window as YYYY-MM-DD; its end is excluded.') -%}
+      {%- endif -%}
+    {%- endfor -%}
+  {%- endif -%}
   {%- set found = [] -%}
   {%- for number in range((last - first).days) -%}
     {%- set day = first + modules.datetime.timedelta(days=number) -%}
