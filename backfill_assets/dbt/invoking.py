@@ -19,7 +19,7 @@ from dagster_dbt import DbtCliInvocation, DbtCliResource
 
 from backfill_assets.controls.budget import USED_UP
 from backfill_assets.controls.lanes import lane_by_tags
-from backfill_assets.dbt.environment import dbt_environment
+from backfill_assets.dbt.environment import dbt_environment, is_ours
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers import DeleteInsertIOManager
 from backfill_assets.slice import Slice
@@ -105,16 +105,18 @@ def command_for(
 def reaching(manager: DeleteInsertIOManager) -> Iterator[None]:
     """Lead a dbt process that is started in the body to the IO manager's warehouse, by each lane's own door."""
     mine = dbt_environment(manager.url, manager.lane_url)
-    before = {name: os.environ.get(name) for name in mine}
-    os.environ.update(mine)
+    before = {name: value for name, value in os.environ.items() if is_ours(name)}
+    _replace(before, mine)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _replace(mine, before)
+
+
+def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old:
+        os.environ.pop(name, None)
+    os.environ.update(new)
 
 
 def lane_of(context: dg.AssetExecutionContext, manager: DeleteInsertIOManager) -> str:

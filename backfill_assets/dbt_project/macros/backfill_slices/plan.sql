@@ -96,12 +96,18 @@
     'launched_by': var('launched_by', none) or env_var('USER', '') or none,
     'code_version': var('code_version', none), 'strategy': 'recompute',
     'audit': var('backfill_audit_schema', 'backfill'),
-    'stage_schema': var('backfill_stage_schema', none) or env_var('BACKFILL_DBT_STAGE_SCHEMA', 'backfill'),
-    'lock_wait': backfill_number('lock_wait', var('lock_wait', env_var('BACKFILL_DBT_LOCK_WAIT', '600'))),
-    'statement_timeout': backfill_number('statement_timeout', var('statement_timeout', env_var('BACKFILL_DBT_STATEMENT_TIMEOUT', '0'))),
+    'stage_schema': var('backfill_stage_schema', none) or backfill_of_door('STAGE_SCHEMA', 'backfill'),
+    'lock_wait': backfill_number('lock_wait', var('lock_wait', backfill_of_door('LOCK_WAIT', '600'))),
+    'statement_timeout': backfill_number('statement_timeout', var('statement_timeout', backfill_of_door('STATEMENT_TIMEOUT', '0'))),
     'require_reason': var('require_reason', 'backfill'), 'live_days': backfill_number('live_days', var('live_days', 3)),
     'detail': fromjson(var('run_detail', '{}') | string)
   }) -%}
+{%- endmacro %}
+
+{% macro backfill_of_door(name, otherwise) -%}
+  {#- a setting of the lane's own door to the warehouse, or else of the live one's -#}
+  {%- set found = env_var('BACKFILL_DBT_' ~ name, otherwise) -%}
+  {%- do return(env_var('BACKFILL_DBT_LANE_' ~ name, found) if target.name == 'backfill' else found) -%}
 {%- endmacro %}
 
 {% macro backfill_number(name, given) -%}
