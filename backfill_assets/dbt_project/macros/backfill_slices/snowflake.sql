@@ -160,7 +160,9 @@
     {%- set code, why = told.split('|', 2)[1:] -%}
     {%- if code == '625' -%}
       {%- do backfill_begin_again() -%}
-      {%- do backfill_refuse_busy(plan, slice, snowflake__backfill_holders(plan, slice)) -%}
+      {#- a killed dbt ends no transaction, and the account keeps it for hours -#}
+      {%- do backfill_refuse_busy(plan, slice, snowflake__backfill_holders(plan, slice),
+          '; where it was killed, its transaction is still open: SHOW TRANSACTIONS IN ACCOUNT names its id, and SELECT SYSTEM$ABORT_TRANSACTION(id) ends it') -%}
     {%- endif -%}
     {%- do backfill_refuse(plan, slice, 'WriteFailed', 'the account stopped a statement of its transaction with error ' ~ code ~ ', ' ~ (why.split() | join(' ')), 'Correct that, then run this day again', outcome='failed') -%}
   {%- endif -%}
