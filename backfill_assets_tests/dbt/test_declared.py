@@ -239,3 +239,45 @@ def test_a_nightly_copy_is_not_written_over_by_the_live_lane_once_its_day_has_en
     meant = sample_project.dbt(*night, **window, lane="live", reason="yes", allow="retention")
     assert meant.code == 0, meant.text
     assert warehouse.rows(copy) != before
+
+
+@pytest.mark.only("duckdb", why="dbt's configs, which are the same on every engine")
+def test_a_config_that_slices_do_not_apply_is_refused_by_name(
+    project: Project, warehouse: Warehouse
+) -> None:
+    configs = {
+        "grants": "grants={'select': ['reader']}",
+        "persist_docs": "persist_docs={'relation': true}",
+        "contract": "contract={'enforced': true}",
+        "indexes": "indexes=[{'columns': ['id']}]",
+    }
+    for name, config in configs.items():
+        project.write(f"models/analytics/with_{name}.sql", model(f", {config}"))
+    project.write(
+        "models/analytics/without.sql",
+        model(", grants={}, persist_docs={'relation': false}, contract={'enforced': false}"),
+    )
+    columns = "[{name: day, data_type: date}, {name: id, data_type: bigint}, {name: amount, data_type: 'decimal(18,2)'}, {name: note, data_type: text}]"
+    project.write(
+        "models/analytics/schema.yml", f"models: [{{name: with_contract, columns: {columns}}}]"
+    )
+    said = project.dbt("run", **ONE_DAY)
+    assert said.code == 1
+    for name in configs:
+        assert (
+            f"analytics.with_{name} was left as it was: its config has {name}, which is not applied"
+            in said.words
+        ), said.text
+        assert warehouse.columns(f"analytics.with_{name}") is None
+    assert warehouse.count("analytics.without") == 2
+
+
+@pytest.mark.only("duckdb", why="a file in which one transaction makes tables")
+def test_several_threads_on_one_file_are_refused_before_they_meet(
+    project: Project, warehouse: Warehouse
+) -> None:
+    project.write("models/analytics/fct.sql", model())
+    said = project.dbt("run", "--threads", "4", **ONE_DAY)
+    assert said.code == 1
+    assert "analytics.fct was left as it was: the profile has 4 threads" in said.words
+    assert warehouse.columns("analytics.fct") is None

@@ -201,6 +201,9 @@ def test_dbt_waits_for_our_writer_and_our_writer_for_dbt(
         after_statement(session, "DELETE", lambda: heard.append(again(loaded, lock_wait=1).words))
         warehouse_there.write(FCT, "2026-03-01", rows, session=session, run_id="ours", reason="x")
     assert "it is being rewritten by run ours, and still was after 1.0 s" in heard[0]
+    # where the other one was killed nobody ends its transaction, and the message says how to
+    assert "SHOW TRANSACTIONS IN ACCOUNT names its id" in heard[0]
+    assert "SELECT SYSTEM$ABORT_TRANSACTION(id) ends it" in heard[0]
 
     impatient = SnowflakeWarehouse(with_options(warehouse_there.url, lock_wait=0.2))
 

@@ -44,9 +44,9 @@ SELECT " ~ (backfill_questions(plan, slice, read_at, lane) | join(', ')) ~ ", cu
   {%- do return(backfill_answers(found)) -%}
 {%- endmacro %}
 
-{% macro backfill_refuse_busy(plan, slice, who) -%}
+{% macro backfill_refuse_busy(plan, slice, who, more='') -%}
   {%- do backfill_refuse(plan, slice, 'SliceBusy', 'it is being rewritten by ' ~ who ~ ', and still was after ' ~ plan.run.lock_wait ~ ' s',
-      'Let that run finish, then run this day again') -%}
+      'Let that run finish, then run this day again' ~ more) -%}
 {%- endmacro %}
 
 {% macro backfill_prepare(plan) -%}

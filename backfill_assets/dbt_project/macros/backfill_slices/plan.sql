@@ -22,6 +22,7 @@
   {%- if should_full_refresh() -%}
     {%- do backfill_wrong(label, "--full-refresh would drop every day that the window does not name", "Leave it out, and name the days to rewrite with start and end") -%}
   {%- endif -%}
+  {%- do backfill_refuse_configs(label) -%}
   {%- set zone = config.get('time_zone', 'UTC') -%}
   {%- set run = backfill_run_vars() -%}
   {%- set stage = 'backfill_stage_' ~ local_md5(invocation_id ~ label)[:20] -%}
@@ -38,6 +39,21 @@
     'sources': backfill_changing_sources(), 'rules': backfill_rules(),
     'pace': {'fit': none, 'asked': none, 'written': 0, 'rows': 0, 'ddl': [], 'clock': none, 'unproven': none}
   }) -%}
+{%- endmacro %}
+
+{% macro backfill_refuse_configs(label) -%}
+  {#- what other materializations apply when they make a table anew, which these never do -#}
+  {%- set docs, unheeded = config.get('persist_docs') or {}, [] -%}
+  {%- if config.get('grants') -%}{%- do unheeded.append('grants') -%}{%- endif -%}
+  {%- if docs.get('relation') or docs.get('columns') -%}{%- do unheeded.append('persist_docs') -%}{%- endif -%}
+  {%- if (config.get('contract') or {'enforced': false}).enforced -%}{%- do unheeded.append('contract') -%}{%- endif -%}
+  {%- if config.get('indexes') -%}{%- do unheeded.append('indexes') -%}{%- endif -%}
+  {%- if unheeded -%}
+    {%- do backfill_wrong(label, 'its config has ' ~ (unheeded | join(', ')) ~ ', which is not applied to a table that stays and is written by days', 'Leave it out of this model, and do that once by hand or in a post_hook; schema_policy says what becomes of columns') -%}
+  {%- endif -%}
+  {%- if target.type == 'duckdb' and (target.threads or 1) > 1 -%}
+    {%- do backfill_wrong(label, 'the profile has ' ~ target.threads ~ ' threads, and DuckDB lets only one transaction make a table or a column', "Write threads: 1 in dbt's profile, and no --threads") -%}
+  {%- endif -%}
 {%- endmacro %}
 
 {% macro backfill_place(rendered, told) -%}

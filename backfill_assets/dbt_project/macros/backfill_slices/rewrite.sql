@@ -13,8 +13,7 @@
   {#- all hooks that want a transaction share one, and it is committed: dbt would roll back what is left open -#}
   {%- do backfill_begin_aside() -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {%- do backfill_run('SELECT 1') -%}
-  {%- do adapter.dispatch('backfill_prepared')() -%}
+  {%- do adapter.dispatch('backfill_hooked')() -%}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
   {%- call noop_statement('main', 'REWRITE ' ~ plan.pace.written ~ ' days, ' ~ plan.pace.rows ~ ' rows', 'REWRITE', plan.pace.rows) -%}{{ sql }}{%- endcall -%}
   {{ return({'relations': [this.incorporate(type='table')]}) }}

@@ -62,6 +62,10 @@
   {#- each statement has committed by itself -#}
 {%- endmacro %}
 
+{% macro snowflake__backfill_hooked() -%}
+  {#- each hook has committed by itself -#}
+{%- endmacro %}
+
 {% macro snowflake__backfill_prepare_claims(plan) -%}
   {%- set claims = snowflake__backfill_claims(plan) -%}
   {%- if not backfill_columns(claims, none) -%}
@@ -156,7 +160,9 @@
     {%- set code, why = told.split('|', 2)[1:] -%}
     {%- if code == '625' -%}
       {%- do backfill_begin_again() -%}
-      {%- do backfill_refuse_busy(plan, slice, snowflake__backfill_holders(plan, slice)) -%}
+      {#- a killed dbt ends no transaction, and the account keeps it for hours -#}
+      {%- do backfill_refuse_busy(plan, slice, snowflake__backfill_holders(plan, slice),
+          '; where it was killed, its transaction is still open: SHOW TRANSACTIONS IN ACCOUNT names its id, and SELECT SYSTEM$ABORT_TRANSACTION(id) ends it') -%}
     {%- endif -%}
     {%- do backfill_refuse(plan, slice, 'WriteFailed', 'the account stopped a statement of its transaction with error ' ~ code ~ ', ' ~ (why.split() | join(' ')), 'Correct that, then run this day again', outcome='failed') -%}
   {%- endif -%}

@@ -22,3 +22,9 @@
     {%- do backfill_refuse(plan, slice, 'WriteFailed', 'its statements commit one by one, so that a failure could leave it empty', "Leave out disable_transactions and autocommit in dbt's profile") -%}
   {%- endif -%}
 {%- endmacro %}
+
+{% macro default__backfill_hooked() -%}
+  {#- where no hook was, there is no transaction to commit yet -#}
+  {%- do backfill_run('SELECT 1') -%}
+  {%- do backfill_commit() -%}
+{%- endmacro %}
