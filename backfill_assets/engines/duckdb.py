@@ -81,7 +81,7 @@ SPELLING = Spelling(
         "binary": "lower(hex({column}))",
     },
     text_number="CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)",
-    tried="coalesce(TRY({condition}), {otherwise})",
+    tried="coalesce(TRY({value}), {otherwise})",
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
