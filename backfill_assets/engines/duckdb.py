@@ -90,6 +90,8 @@ _TELL_SECONDS = 5.0
 # from here on several threads are worth waking: DuckDB shares out row groups of 122,880 rows
 _WIDE_ROWS = 500_000
 _WIDE_BYTES = 2**30
+# whoever only reads has come to read much of it
+_WIDE_BYTES_TO_READ = 2**24
 
 
 class DuckDBEngine(Limited):
@@ -169,7 +171,8 @@ class DuckDBSession(Transactions):
                 f"{self._engine.file} was not there and is a new warehouse now. If you meant one that is there, correct"
                 " the path in the warehouse URL."
             )
-        if self._engine.file.stat().st_size >= _WIDE_BYTES:
+        wide = _WIDE_BYTES_TO_READ if self._read_only else _WIDE_BYTES
+        if self._engine.file.stat().st_size >= wide:
             self._widen()
 
     def close(self) -> None:
