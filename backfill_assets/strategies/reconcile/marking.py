@@ -12,7 +12,7 @@ from backfill_assets.engines.protocol import Session, Spelling
 from backfill_assets.engines.sql import predicate, quoted, summed
 from backfill_assets.slice import Slice
 from backfill_assets.strategies.dual_write import Side
-from backfill_assets.strategies.reconcile.canonical import row_text
+from backfill_assets.strategies.reconcile.canonical import as_text, row_text
 from backfill_assets.strategies.reconcile.columns import Compared, Value, hashes
 from backfill_assets.strategies.reconcile.day import Mark
 
@@ -50,15 +50,16 @@ class Marked:
         values: list[Value] = [getattr(column, self.which) for column in columns]
         if self.compared.alike and not key_only:
             return hashes(self.spelling, values)
-        families = [column.family for column in columns]
-        texts = [
-            value.hashed
-            if value.kind == self.spelling.text_type or not self.compared.alike
-            else value.sent
-            for value in values
-        ]
-        row = row_text(self.spelling, list(zip(families, texts, strict=True)))
+        pairs = zip(columns, values, strict=True)
+        row = row_text(self.spelling, [(c.family, self._text(c.family, v)) for c, v in pairs])
         return self.spelling.text_number.format(text=row)
+
+    def _text(self, family: str, value: Value) -> str:
+        if not self.compared.alike:
+            return value.hashed
+        if family == "float":
+            return as_text(self.spelling, family, value.kind, value.sent)
+        return value.sent
 
     def total(self) -> str:
         """Return the SQL of the sum of the hashes of all rows, as text."""
