@@ -60,6 +60,10 @@ class Workspace:
         self.database.execute("CREATE SCHEMA warehouse.versions_of_tables")
         self.database.execute("USE warehouse.public")
         self.database.execute("CREATE MACRO warehouse.public.current_metastore() AS 'metastore'")
+        # from hexadecimal to decimal is all that is asked of it
+        self.database.execute(
+            "CREATE MACRO warehouse.public.conv(digits, wide, narrow) AS CAST(CAST('0x' || digits AS BIGINT) AS VARCHAR)"
+        )
         self.versions: dict[str, int] = {}
         self.lock = threading.Lock()
         # who reads a table's history is in nobody's way there; here he keeps the version for later

@@ -81,7 +81,8 @@ def correct() -> None:
     transform = FakeSnowflakeCursor._transform
 
     def transformed_once(self: Any, expression: Any, params: Any) -> Any:
-        return transform(self, _Tree(expression.copy()), params).tree  # type: ignore[arg-type]
+        tree = expression.copy().transform(_hexadecimal, copy=False)
+        return transform(self, _Tree(tree), params).tree  # type: ignore[arg-type]
 
     FakeSnowflakeCursor._transform = transformed_once  # type: ignore[method-assign]
     describe = FakeSnowflakeCursor._describe_only
@@ -92,6 +93,17 @@ def correct() -> None:
             return describe(self, command)
 
     FakeSnowflakeCursor._describe_only = described  # type: ignore[method-assign]
+
+
+def _hexadecimal(node: Any) -> Any:
+    """Return how DuckDB reads the digits of TO_NUMBER(..., 'XXX'), which fakesnow does not know."""
+    from sqlglot import exp
+
+    shape = node.args.get("format") if isinstance(node, exp.ToNumber) else None
+    if shape is None or not shape.is_string or set(shape.name) != {"X"}:
+        return node
+    digits = exp.DPipe(this=exp.Literal.string("0x"), expression=node.this)
+    return exp.cast(digits, "BIGINT")
 
 
 class _Tree:

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from backfill_assets.engines.bigquery_jobs import Limits
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Report, Spelling, silence
+from backfill_assets.engines.texts import unpadded
 from backfill_assets.engines.transactions import opened
 from backfill_assets.errors import DeclarationError, without_secrets
 
@@ -59,6 +60,21 @@ SPELLING = Spelling(
     },
     grants_to_text=True,
     count_rows_apart="count(DISTINCT TO_JSON_STRING([{columns}]))",
+    wide={"integer": "INT64", "decimal": "BIGNUMERIC", "float": "FLOAT64"},
+    canonical={
+        "integer": "CAST({column} AS STRING)",
+        "decimal": unpadded("CAST({column} AS STRING)"),
+        "float": "CASE WHEN IS_INF({column}) THEN CASE WHEN {column} > 0 THEN 'Infinity' ELSE '-Infinity' END"
+        " WHEN IS_NAN({column}) THEN 'NaN' ELSE CAST({column} AS STRING) END",
+        "text": "{column}",
+        "date": "CAST({column} AS STRING)",
+        "timestamp": unpadded("CAST({column} AS STRING)"),
+        "timestamptz": unpadded("CAST(DATETIME({column}, 'UTC') AS STRING)"),
+        "boolean": "CAST({column} AS STRING)",
+        "binary": "TO_HEX({column})",
+    },
+    text_number="CAST(CONCAT('0x', SUBSTR(TO_HEX(MD5({text})), 1, 15)) AS INT64)",
+    modulo="MOD({number}, {by})",
     # minus nothing is nothing, as it is for GROUP BY; texts stand in quotation marks there
     key_parts={"": r"REGEXP_REPLACE(TO_JSON_STRING({column}), r'^-(0(\.0)?)$', r'\1')"},
     # each dataset has an information schema of its own

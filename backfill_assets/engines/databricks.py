@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from backfill_assets.engines.databricks_url import options_of
 from backfill_assets.engines.limited import Limited
 from backfill_assets.engines.protocol import Report, Spelling, silence
+from backfill_assets.engines.texts import unpadded
 from backfill_assets.engines.transactions import opened
 
 if TYPE_CHECKING:
@@ -63,6 +64,22 @@ SPELLING = Spelling(
         "make": "GRANT USE SCHEMA, CREATE TABLE ON SCHEMA {database}.{schema} TO `{role}`",
         "schema": "GRANT USE CATALOG, CREATE SCHEMA ON CATALOG {database} TO `{role}`",
     },
+    wide={"integer": "BIGINT", "decimal": "DECIMAL(38, {scale})", "float": "DOUBLE"},
+    canonical={
+        "integer": "CAST({column} AS STRING)",
+        "decimal": unpadded("CAST({column} AS STRING)", "rtrim({letter}, {text})"),
+        "float": "CAST({column} AS STRING)",
+        "text": "{column}",
+        "date": "CAST({column} AS STRING)",
+        "timestamp": "CAST({column} AS STRING)",
+        # a session's zone is UTC
+        "timestamptz": "CAST(CAST({column} AS TIMESTAMP_NTZ) AS STRING)",
+        "boolean": "CAST({column} AS STRING)",
+        "binary": "lower(hex({column}))",
+    },
+    trim_end="rtrim({letter}, {text})",
+    trim_blanks="rtrim(' ', {text})",
+    text_number="CAST(conv(substr(md5({text}), 1, 15), 16, 10) AS BIGINT)",
     replace="INSERT INTO {table} REPLACE WHERE {condition} {query}",
     replace_all="INSERT OVERWRITE {table} {query}",
     as_of="{table} VERSION AS OF {version}",

@@ -81,7 +81,6 @@ SPELLING = Spelling(
         "binary": "lower(hex({column}))",
     },
     text_number="CAST('0x' || substr(md5({text}), 1, 15) AS BIGINT)",
-    tried="coalesce(TRY({condition}), {otherwise})",
     view_rolls_back=True,
     # of a view that reads what is no more there the information schema tells nothing
     view=(
@@ -94,6 +93,7 @@ SPELLING = Spelling(
         "SELECT schema_name, view_name, sql FROM duckdb_views() WHERE NOT internal"
         " AND contains(lower(sql), lower({name_text}))"
     ),
+    tried="coalesce(TRY({value}), {otherwise})",
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")
@@ -102,6 +102,8 @@ _TELL_SECONDS = 5.0
 # from here on several threads are worth waking: DuckDB shares out row groups of 122,880 rows
 _WIDE_ROWS = 500_000
 _WIDE_BYTES = 2**30
+# whoever only reads has come to read much of it
+_WIDE_BYTES_TO_READ = 2**24
 
 
 class DuckDBEngine(Limited):
@@ -181,7 +183,8 @@ class DuckDBSession(Transactions):
                 f"{self._engine.file} was not there and is a new warehouse now. If you meant one that is there, correct"
                 " the path in the warehouse URL."
             )
-        if self._engine.file.stat().st_size >= _WIDE_BYTES:
+        wide = _WIDE_BYTES_TO_READ if self._read_only else _WIDE_BYTES
+        if self._engine.file.stat().st_size >= wide:
             self._widen()
 
     def close(self) -> None:

@@ -81,7 +81,7 @@ SPELLING = Spelling(
         "integer": "CAST({column} AS text)",
         "decimal": "CAST(trim_scale({column}) AS text)",
         "float": "CAST({column} AS text)",
-        "text": "{column}",
+        "text": '{column} COLLATE "C"',
         "date": "CAST({column} AS text)",
         "timestamp": "CAST({column} AS text)",
         "timestamptz": "CAST({column} AT TIME ZONE 'UTC' AS text)",

@@ -97,10 +97,10 @@ class Spelling:
     float), the type that holds the values of all of them; `{scale}` is that of decimals of up to 38 digits.
     `canonical`, by family, the one text of a value `{column}` that every engine gives: what it lacks cannot be compared
     with another engine. `families`: what a type of this engine is whose name means something else to others. `joint`: what stands between two texts to join them. `trim_end`: the text `{text}` without the
-    letter `{letter}` at its end. `text_number`: 60 bits of the MD5 of the UTF-8 text `{text}`, as a number.
+    letter `{letter}` at its end, `trim_blanks` without blanks there. `text_number`: 60 bits of the MD5 of the UTF-8 text `{text}`, as a number.
     `mixed`: the number `{hash}` stirred, where `row_hash` only lays hashes over each other. `modulo`: the rest of
-    `{number}` divided by `{by}`. `tried`: the condition `{condition}`, or `{otherwise}` where it leaves the numbers
-    that the engine has.
+    `{number}` divided by `{by}`. `tried`: `{value}`, or `{otherwise}` where numbers became too large for their
+    type on the way.
     """
 
     dialect: str
@@ -186,10 +186,11 @@ class Spelling:
     families: Mapping[str, str] = field(default_factory=dict[str, str])
     joint: str = " || "
     trim_end: str = "rtrim({text}, {letter})"
+    trim_blanks: str = "rtrim({text}, ' ')"
     text_number: str = ""
     mixed: str = "{hash}"
     modulo: str = "({number} % {by})"
-    tried: str = "{condition}"
+    tried: str = "coalesce({value}, {otherwise})"
 
 
 @dataclass(frozen=True)

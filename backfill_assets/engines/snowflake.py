@@ -56,6 +56,27 @@ from backfill_assets.errors import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+def _unpadded(text: str) -> str:
+    """Return a number or a time as text without zeros behind its last digit."""
+    return f"CASE WHEN {text} LIKE '%.%' THEN REGEXP_REPLACE({text}, '[.]?0*$', '') ELSE {text} END"
+
+
+_MOMENT = _unpadded("TO_CHAR({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')")
+_CANONICAL = {
+    "integer": "CAST({column} AS VARCHAR)",
+    "decimal": _unpadded("CAST({column} AS VARCHAR)"),
+    "float": "CASE CAST({column} AS VARCHAR) WHEN 'inf' THEN 'Infinity' WHEN '-inf' THEN '-Infinity'"
+    " ELSE CAST({column} AS VARCHAR) END",
+    "text": "{column}",
+    "date": "TO_CHAR({column}, 'YYYY-MM-DD')",
+    "timestamp": _MOMENT,
+    "timestamptz": _MOMENT.format(
+        column="CAST(CONVERT_TIMEZONE('UTC', {column}) AS TIMESTAMP_NTZ)"
+    ),
+    "boolean": "CAST({column} AS VARCHAR)",
+    "binary": "lower(HEX_ENCODE({column}))",
+}
 SPELLING = Spelling(
     dialect="snowflake",
     identity="SELECT current_account(), current_region(), current_database()",
@@ -101,6 +122,10 @@ SPELLING = Spelling(
     ),
     replace_view="CREATE OR REPLACE{options} VIEW {view} COPY GRANTS AS {query}",
     view_risk="its comment, its tags and the policies that are set on the view itself are lost: set them again",
+    wide={"integer": "NUMBER(38, 0)", "decimal": "NUMBER(38, {scale})", "float": "FLOAT"},
+    exact_text="COLLATE({column}, '')",
+    canonical=_CANONICAL,
+    text_number="TO_NUMBER(SUBSTR(MD5({text}), 1, 15), 'XXXXXXXXXXXXXXX')",
 )
 _STAGE = "backfill_stage_"
 _PART = re.compile(r'"(?:[^"]|"")*"')

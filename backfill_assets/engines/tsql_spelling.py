@@ -6,6 +6,7 @@ Nothing here names an engine: a difference is an argument, and stands with its r
 from __future__ import annotations
 
 from backfill_assets.engines.protocol import Spelling
+from backfill_assets.engines.texts import unpadded
 
 # every letter and every blank tells two texts apart, also where the database's own collation sees none of it
 BINARY = "Latin1_General_100_BIN2"
@@ -139,7 +140,34 @@ def spelling(
         key_joint=" + ",
         count_rows_apart="count(DISTINCT HASHBYTES('SHA2_256', {columns}))",
         instants_are_utc=not instants,
+        # a letter that is no blank at the end, since = passes over those there
+        exact_text=f"CAST({{column}} AS {words}) + {n}'|' COLLATE {binary}",
+        shown_text="SUBSTRING({value}, 1, LEN({value}) - 1)",
+        wide={"integer": "bigint", "decimal": "decimal(38, {scale})", "float": "float"},
+        families={"bit": "boolean"},
+        canonical=_canonical(words, n),
+        joint=" + ",
+        # only blanks can be cut off in all versions; a text of a number or a time has none at its end
+        trim_end=_trim_end(n),
+        trim_blanks="RTRIM({text})",
     )
+
+
+def _trim_end(n: str) -> str:
+    return (
+        f"REPLACE(REPLACE(RTRIM(REPLACE(REPLACE({{text}}, {n}' ', {n}'_'), {{letter}}, {n}' ')), {n}' ', {{letter}}),"
+        f" {n}'_', {n}' ')"
+    )
+
+
+def _canonical(words: str, n: str) -> dict[str, str]:
+    """Return the texts of numbers and times; there is none that another engine would hash alike."""
+    utc = "CAST(SWITCHOFFSET({column}, '+00:00') AS datetime2)"
+    return {
+        "decimal": unpadded(f"CAST({{column}} AS {words})", _trim_end(n), n),
+        "timestamp": unpadded(f"CONVERT({words}, {{column}}, 121)", _trim_end(n), n),
+        "timestamptz": unpadded(f"CONVERT({words}, {utc}, 121)", _trim_end(n), n),
+    }
 
 
 def _column_hash(words: str, n: str, binary: str, zero: str | None = None) -> dict[str, str]:

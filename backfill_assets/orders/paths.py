@@ -38,7 +38,9 @@ def legacy_today(slice_: Slice, orders: pd.DataFrame) -> pd.DataFrame:
     return legacy(slice_, orders)
 
 
-def _of_days(slice_: Slice, orders: pd.DataFrame, zone: str, rounded: Callable[[Decimal], Decimal]) -> pd.DataFrame:
+def _of_days(
+    slice_: Slice, orders: pd.DataFrame, zone: str, rounded: Callable[[Decimal], Decimal]
+) -> pd.DataFrame:
     assert slice_.window is not None
     days = set(slice_.window.days("UTC"))
     clock = ZoneInfo(zone)

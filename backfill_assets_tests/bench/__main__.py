@@ -17,6 +17,7 @@ from backfill_assets_tests.bench import (
     importing,
     io_manager,
     postgres_write,
+    reconcile,
     replay,
 )
 from backfill_assets_tests.bench.timing import Ratio
@@ -50,7 +51,10 @@ compare its hash.
 
 
 def measured(folder: Path) -> Iterator[Ratio]:
-    for module in (duckdb_write, io_manager, postgres_write, checks, importing, dbt_models, replay):
+    modules = (
+        duckdb_write, io_manager, postgres_write, checks, importing, dbt_models, replay, reconcile,
+    )  # fmt: skip
+    for module in modules:
         for ratio in module.measure(folder):
             print(f"{ratio.ratio:6.2f} (wanted {ratio.wanted or '-'})  {ratio.what}", flush=True)
             yield ratio

@@ -80,8 +80,6 @@ def as_text(spelling: Spelling, family: str, kind: str, value: str) -> str:
     elif size is not None and size[0] == 0 and size[1] < _MOST_DIGITS:
         # some write no zero before the point
         value = f"CAST({value} AS {spelling.wide['decimal'].format(scale=size[1])})"
-    if family == "text" and kind.lower().startswith(("char", "bpchar")):
-        value = f"CAST({value} AS {spelling.text_type})"
     template = spelling.canonical.get(family, f"CAST({{column}} AS {spelling.text_type})")
     return template.format(column=value)
 
@@ -114,7 +112,7 @@ def tolerant_text(spelling: Spelling, tolerance: Tolerance, value: str) -> str:
     if tolerance.ignore_case:
         value = f"lower({value})"
     if tolerance.ignore_trailing_space:
-        value = trimmed(spelling, value, " ")
+        value = spelling.trim_blanks.format(text=value)
     if tolerance.null_is_empty:
         value = f"coalesce({value}, {text(spelling, '')})"
     return value

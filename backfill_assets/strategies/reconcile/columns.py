@@ -23,7 +23,7 @@ from backfill_assets.strategies.reconcile.canonical import (
 )
 from backfill_assets.writing.fit import holds_kind
 
-# a float that SQL can subtract from another one, whatever their signs
+# of numbers whose types do not say how many places they have, and of those too long for one decimal
 _SCALE_WHERE_NONE_IS_TOLD = 18
 
 
@@ -274,10 +274,7 @@ def _column(
         return family
     if not alike and not all(has_text(f.spelling, family) for f in (old, new)):
         return "unsupported"
-    scale = None
-    if family in EXACT_NUMBERS:
-        scales = [common_scale(f.spelling, *kinds) for f in (old, new)]
-        scale = max((s for s in scales if s is not None), default=None)
+    scale = common_scale(new.spelling, *kinds) if family in EXACT_NUMBERS else None
     values = [
         _value(f.spelling, own, kinds, mine, family, families[n], tolerance, scale, alike)
         for n, (f, own, mine) in enumerate(((old, own_old, kinds[0]), (new, own_new, kinds[1])))
@@ -299,7 +296,7 @@ def _column(
         shown = as_text(spelling, family, values[1].kind, "{value}")
     return Column(
         name, family, values[0], values[1], tolerance, is_key, held, shown,
-        _number(spelling, family, tolerance, scale), family in EXACT_NUMBERS,
+        _number(spelling, family, kinds), family in EXACT_NUMBERS,
     )  # fmt: skip
 
 
@@ -323,11 +320,15 @@ def _value(
         value = as_float(spelling, its, name)
         shown = as_text(spelling, "float", spelling.wide["float"], value)
         return Value(value if alike else shown, spelling.wide["float"], value)
-    plain = as_text(spelling, its, mine, name)
     if family == "text":
-        plain = tolerant_text(spelling, tolerance, plain)
-        exact = spelling.exact_text.format(column=plain)
+        # blanks that only fill a CHAR up are no part of it
+        padded = mine.lower().startswith(("char(", "character(", "bpchar"))
+        value = f"CAST({name} AS {spelling.text_type})" if padded else name
+        value = tolerant_text(spelling, tolerance, value)
+        plain = as_text(spelling, its, mine, value)
+        exact = spelling.exact_text.format(column=value)
         return Value(exact if alike else plain, spelling.text_type, plain)
+    plain = as_text(spelling, its, mine, name)
     if tolerance.time is not None and family in MOMENTS:
         plain = cut_off(spelling, tolerance, plain)
     elif alike and family in (*EXACT_NUMBERS, *MOMENTS, "date"):
@@ -341,11 +342,13 @@ def _value(
     )
 
 
-def _number(spelling: Spelling, family: str, tolerance: Tolerance, scale: int | None) -> str | None:
+def _number(spelling: Spelling, family: str, kinds: tuple[str, str]) -> str | None:
+    """Return a value as a number, where rows are compared."""
     if family == "float":
         return "{value}"
     if family not in EXACT_NUMBERS:
         return None
+    scale = common_scale(spelling, *kinds)
     wide = spelling.wide["decimal"].format(
         scale=_SCALE_WHERE_NONE_IS_TOLD if scale is None else scale
     )

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from backfill_assets.engines.protocol import Session, Spelling
-from backfill_assets.engines.sql import first
+from backfill_assets.engines.sql import first, summed
 from backfill_assets.strategies.reconcile.columns import Column, Compared
 from backfill_assets.strategies.reconcile.day import Kind
 
@@ -76,8 +76,8 @@ class _Diff:
         with self._stages:
             left = self._staged(self._left_over(old_rows, new_rows))
             old, new, most = self._session.fetch(
-                f"SELECT {_total('CASE WHEN copies > 0 THEN copies ELSE 0 END')},"
-                f" {_total('CASE WHEN copies < 0 THEN -copies ELSE 0 END')}, coalesce(max(abs(copies)), 0) FROM {left}"
+                f"SELECT {self._total('CASE WHEN copies > 0 THEN copies ELSE 0 END')},"
+                f" {self._total('CASE WHEN copies < 0 THEN -copies ELSE 0 END')}, coalesce(max(abs(copies)), 0) FROM {left}"
             )[0]
             if not most:
                 return Difference()
@@ -107,7 +107,7 @@ class _Diff:
         if most > 1:
             numbers = self._numbers(most)
             single += (
-                f" WHERE abs(copies) = 1 UNION ALL SELECT {names}, {side} FROM {left} CROSS JOIN {numbers} AS numbers"
+                f" WHERE abs(copies) = 1 UNION ALL SELECT {names}, {side} FROM {left} CROSS JOIN {numbers}"
                 " WHERE abs(copies) > 1 AND n < abs(copies)"
             )
         keys = _listed("v", self._keys)
@@ -144,18 +144,20 @@ class _Diff:
         column, old, new = self._columns[n], f"o{n}", f"n{n}"
         beyond = "1"
         if column.tolerance.is_numeric and column.number is not None:
-            beyond = f"CASE WHEN {within(self._spelling, column, old, new)} THEN 0 ELSE 1 END"
+            beyond = beyond_tolerance(self._spelling, column, old, new)
         apart = self._spelling.differs.format(a=old, b=new)
-        return f"CASE WHEN has_0 + has_1 < 2 THEN 0 WHEN {apart} THEN {beyond} ELSE 0 END"
+        return (
+            f"CASE WHEN has_0 + has_1 < 2 THEN 0 WHEN {apart} THEN coalesce({beyond}, 1) ELSE 0 END"
+        )
 
     def _told(self, pairs: str, left_old: int, left_new: int) -> Difference:
         both, wrong = "has_0 + has_1 = 2", self._wrong()
         counted = [
-            _total("CASE WHEN has_1 = 0 THEN 1 ELSE 0 END"),
-            _total("CASE WHEN has_0 = 0 THEN 1 ELSE 0 END"),
-            _total(f"CASE WHEN {both} AND {wrong} THEN 1 ELSE 0 END"),
-            _total(f"CASE WHEN {both} AND NOT ({wrong}) THEN 1 ELSE 0 END"),
-            *(_total(f"d{n}") for n in self._rest),
+            self._total("CASE WHEN has_1 = 0 THEN 1 ELSE 0 END"),
+            self._total("CASE WHEN has_0 = 0 THEN 1 ELSE 0 END"),
+            self._total(f"CASE WHEN {both} AND {wrong} THEN 1 ELSE 0 END"),
+            self._total(f"CASE WHEN {both} AND NOT ({wrong}) THEN 1 ELSE 0 END"),
+            *(self._total(f"d{n}") for n in self._rest),
         ]
         found = [
             int(v) for v in self._session.fetch(f"SELECT {', '.join(counted)} FROM {pairs}")[0]
@@ -167,6 +169,9 @@ class _Diff:
             {name: count for name, count in columns.items() if count},
             tuple(self._worst(pairs)) if self._keep else (),
         )  # fmt: skip
+
+    def _total(self, value: str) -> str:
+        return f"coalesce({summed(self._spelling, value)}, 0)"
 
     def _wrong(self) -> str:
         return f"{' + '.join(f'd{n}' for n in self._rest)} > 0" if self._rest else "1 = 0"
@@ -223,21 +228,20 @@ class _Diff:
         )
 
 
-def within(spelling: Spelling, column: Column, old: str, new: str) -> str:
-    """Return the condition that two numbers differ by no more than they may; a float that is none never does."""
+def beyond_tolerance(spelling: Spelling, column: Column, old: str, new: str) -> str:
+    """Return the SQL that is 0 for two numbers that differ by no more than they may, and 1 for all others."""
     number = column.number or "{value}"
     wide = spelling.wide["float"]
     a, b = (f"CAST({value} AS {wide})" for value in (old, new))
-    inexact = _near(column, a, b, _LARGEST)
+    inexact = _beyond(column, a, b, _LARGEST)
     if not column.exactly:
         return inexact
     a, b = (number.format(value=value) for value in (old, new))
-    exact = _near(column, a, b, _ENDLESS)
-    return spelling.tried.format(condition=exact, otherwise=inexact)
+    return spelling.tried.format(value=_beyond(column, a, b, _ENDLESS), otherwise=inexact)
 
 
-def _near(column: Column, a: str, b: str, largest: str) -> str:
-    """Return whether two numbers are near enough; what is endless is near to nothing but itself."""
+def _beyond(column: Column, a: str, b: str, largest: str) -> str:
+    """Compare two numbers; what is endless is near to nothing but itself."""
     apart, parts = f"abs({a} - {b})", list[str]()
     if column.tolerance.absolute:
         parts.append(f"{apart} <= {_plain(column.tolerance.absolute)}")
@@ -248,17 +252,17 @@ def _near(column: Column, a: str, b: str, largest: str) -> str:
             f"(abs({value}) > {_SMALLEST} AND {apart} <= {share} * abs({value}))"
             for value in (a, b)
         ]
-    near = f"{parts[0]}" if len(parts) == 1 else " OR ".join(parts)
-    return f"CASE WHEN abs({a}) <= {largest} AND abs({b}) <= {largest} THEN {near} ELSE 1 = 0 END"
+    near = f"CASE WHEN {' OR '.join(parts)} THEN 0 ELSE 1 END"
+    # of NULLs nothing is known, so that another way can be tried
+    none = f"WHEN {a} IS NULL OR {b} IS NULL THEN NULL" if column.exactly else ""
+    return (
+        f"CASE WHEN abs({a}) <= {largest} AND abs({b}) <= {largest} THEN {near} {none} ELSE 1 END"
+    )
 
 
 def _plain(number: float) -> str:
     """Return a number without an exponent, which would make it a float."""
     return format(Decimal(repr(float(number))), "f")
-
-
-def _total(value: str) -> str:
-    return f"coalesce(sum({value}), 0)"
 
 
 def _listed(letter: str, places: Sequence[int]) -> str:
