@@ -114,11 +114,11 @@ SPELLING = Spelling(
     folds_upper=True,
     scale_0_is_whole=True,
     view=(
-        "SELECT CASE t.table_type WHEN 'VIEW' THEN 'view' ELSE lower(t.table_type) END, v.view_definition,"
-        " CASE v.is_secure WHEN 'YES' THEN ' SECURE' ELSE '' END FROM {database}.information_schema.tables AS t"
-        " LEFT JOIN {database}.information_schema.views AS v"
-        " ON v.table_schema = t.table_schema AND v.table_name = t.table_name"
-        " WHERE t.table_schema = {schema_text} AND t.table_name = {name_text}"
+        "SELECT 'view', view_definition, CASE is_secure WHEN 'YES' THEN ' SECURE' ELSE '' END"
+        " FROM {database}.information_schema.views"
+        " WHERE table_schema = {schema_text} AND table_name = {name_text} UNION ALL"
+        " SELECT lower(table_type), NULL, '' FROM {database}.information_schema.tables"
+        " WHERE table_schema = {schema_text} AND table_name = {name_text} AND table_type <> 'VIEW'"
     ),
     replace_view="CREATE OR REPLACE{options} VIEW {view} COPY GRANTS AS {query}",
     view_risk="its comment, its tags and the policies that are set on the view itself are lost: set them again",

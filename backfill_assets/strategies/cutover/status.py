@@ -15,7 +15,7 @@ from backfill_assets.errors import BackfillError, DeclarationError, MissingTable
 from backfill_assets.strategies.cutover.moves import Entry, Moves
 from backfill_assets.strategies.cutover.order import Order
 from backfill_assets.strategies.cutover.states import FIRST, RETIRE, UNDERWAY, State, words
-from backfill_assets.strategies.cutover.views import View, look, same
+from backfill_assets.strategies.cutover.views import View, defined, is_there, look, same
 from backfill_assets.strategies.dual_write import FileSide, Migration
 from backfill_assets.table import Table
 
@@ -94,7 +94,7 @@ def settled(session: Session, migration: Migration, moves: Moves, own: Entry, de
 
     `own` says who settles; `only_own` leaves alone what another run has begun.
     """
-    last, reads = moves.last(session), seen(session, migration).reads
+    last, reads = moves.last(session), _reads(session, migration)
     state = last.state if last is not None else FIRST
     if only_own and last is not None and state in UNDERWAY and last.move_id != own.move_id:
         return
@@ -141,10 +141,22 @@ def seen(session: Session, migration: Migration) -> Seen:
         view = look(session, view_of(migration))
     except (Refused, MissingTable) as error:
         return Seen(error.why, None, error)
+    return Seen(_side(session, migration, view.reads), view)
+
+
+def _reads(session: Session, migration: Migration) -> str:
+    """Return the same in a word, by the catalog alone."""
+    try:
+        return _side(session, migration, defined(session, view_of(migration))[0])
+    except Refused as error:
+        return error.why
+
+
+def _side(session: Session, migration: Migration, reads: Table) -> str:
     for side in ("old", "new"):
-        if same(session, view.reads, getattr(migration, side).table):
-            return Seen(side, view)
-    return Seen(f"it reads {view.reads.qualified}, which is neither {migration.old.name} nor {migration.new.name}", view)  # fmt: skip
+        if same(session, reads, getattr(migration, side).table):
+            return side
+    return f"it reads {reads.qualified}, which is neither {migration.old.name} nor {migration.new.name}"  # fmt: skip
 
 
 def why_not(seen: Seen) -> str:
@@ -155,7 +167,7 @@ def is_gone(session: Session, migration: Migration, last: Entry | None) -> bool:
     """Tell whether the old table is gone; asked only where that decides something."""
     if last is None or last.state not in (RETIRE.going, RETIRE.end):
         return False
-    return session.columns_of(migration.old.relation(session.spelling)) is None
+    return not is_there(session, migration.old.table)
 
 
 def view_of(migration: Migration) -> Table:

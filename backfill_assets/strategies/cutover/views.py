@@ -70,8 +70,29 @@ class View:
 
 
 def look(session: Session, view: Table) -> View:
-    """Return what the view reads; `Refused` where it is none, or does more than naming columns of one table."""
-    spelling, what = session.spelling, f"readers of {view.qualified} were not moved"
+    """Return the view; `Refused` where it is none, or does more than naming columns of one table.
+
+    Not for the middle of a transaction, which would not survive the look at a view of what is not there any more.
+    """
+    spelling, what = session.spelling, _what(view)
+    reads, sources, options = defined(session, view)
+    types = session.columns_of(qualified(spelling, view))
+    if types is None:
+        raise Refused(
+            what,
+            f"it reads {reads.qualified}, and what it names is not there",
+            "Let it read a table that is there first",
+        )
+    by_name = {folded(spelling, name): source for name, source in sources.items()}
+    if strange := [name for name in types if by_name and folded(spelling, name) not in by_name]:
+        raise Refused(what, f"its definition says nothing of its column {strange[0]}", _PLAIN)
+    named = {name: by_name.get(folded(spelling, name), name) for name in types}
+    return View(view, reads, named, types, options)
+
+
+def defined(session: Session, view: Table) -> tuple[Table, dict[str, str], str]:
+    """Return by the catalog which table the view reads, its column for each of the view's, and the view's options."""
+    spelling, what = session.spelling, _what(view)
     found = session.fetch(_asked(session, spelling.view, view))
     if not found:
         raise Refused(
@@ -94,14 +115,16 @@ def look(session: Session, view: Table) -> View:
         reads, sources = reading(spelling, str(definition), view)
     except ValueError as error:
         raise Refused(what, f"its definition {error}", _PLAIN) from None
-    types = session.columns_of(qualified(spelling, view))
-    if types is None:
-        raise Refused(
-            what,
-            f"it reads {reads.qualified}, and what it names is not there",
-            "Let it read a table that is there first",
-        )
-    return View(view, reads, sources or {name: name for name in types}, types, str(options or ""))
+    return reads, sources, str(options or "")
+
+
+def is_there(session: Session, table: Table) -> bool:
+    """Tell by the catalog whether there is a table or a view of that name, as one may ask inside a transaction."""
+    return bool(session.fetch(_asked(session, session.spelling.view, table)))
+
+
+def _what(view: Table) -> str:
+    return f"readers of {view.qualified} were not moved"
 
 
 _PLAIN = "Let it name columns of one table and do nothing else; put what it does into the table or into a view above it"
