@@ -5,7 +5,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo demo-dbt demo-flights demo-replay dev doctor test check bench screenshots dbt pins lock clean
+.PHONY: help setup setup-dev demo demo-dbt demo-flights demo-replay demo-cutover dev doctor test check bench screenshots dbt pins lock clean
 
 help: ## list what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ demo-dbt: setup ## fill a new column of a dbt model for 90 days, with customers 
 
 demo-replay: setup ## make a week of payments again from their events, and see an older day refused
 	$(PY) -m backfill_assets.demo replay --home .demo/replay
+
+demo-cutover: setup ## find what an old job does wrong by comparing, move its readers to the new table, and back
+	$(PY) -m backfill_assets.demo cutover --home .demo/cutover
 
 demo-flights: setup ## backfill a year of real flights, New York days over UTC instants
 	$(PY) -m backfill_assets.demo flights

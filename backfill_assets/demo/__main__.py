@@ -1,4 +1,4 @@
-"""`python -m backfill_assets.demo [sales | flights | dbt | replay | serve]`."""
+"""`python -m backfill_assets.demo [sales | flights | dbt | replay | cutover | serve]`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from backfill_assets.demo import flights_demo, replay_demo, sales_demo
+from backfill_assets.demo import cutover_demo, flights_demo, replay_demo, sales_demo
 from backfill_assets.demo.place import Place, prepared
 from backfill_assets.demo.servers import servers
 from backfill_assets.errors import BackfillError
@@ -24,7 +24,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a demo and return the process's exit status."""
     parser = argparse.ArgumentParser(prog="python -m backfill_assets.demo", description=__doc__)
     parser.add_argument(
-        "what", nargs="?", choices=["sales", "flights", "dbt", "replay", "serve"], default="sales"
+        "what",
+        nargs="?",
+        choices=["sales", "flights", "dbt", "replay", "cutover", "serve"],
+        default="sales",
     )
     parser.add_argument(
         "--home",
@@ -68,6 +71,8 @@ def main(arguments: list[str] | None = None) -> int:
             right = flights_demo.run(place, console)
         elif given.what == "replay":
             right = replay_demo.run(place, console)
+        elif given.what == "cutover":
+            right = cutover_demo.run(place, console)
         else:
             right = sales_demo.run(place, console, given.first, given.last)
     except BackfillError as error:

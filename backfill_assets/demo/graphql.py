@@ -6,7 +6,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from backfill_assets.errors import BackfillError
@@ -101,7 +101,7 @@ class Dagster:
     def run_job(
         self,
         job: str,
-        config: dict[str, str],
+        config: Mapping[str, Any],
         must_be_alive: Callable[[], None],
         patience: float = 180,
     ) -> None:

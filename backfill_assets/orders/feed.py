@@ -51,5 +51,5 @@ def _order(day: date, number: int, at: datetime, draw: Any) -> Order:
         "ordered_at": at,
         "customer_id": 1 + int(draw() * 900),
         "country": None if no_country else country,
-        "net": Decimal(1000 + int(draw() * 90_000) * 2) / 1000,
+        "net": Decimal(1000 + int(draw() * 90_000)) / 1000,
     }

@@ -56,4 +56,5 @@ def _half_even(net: Decimal) -> Decimal:
 
 
 def _half_up(net: Decimal) -> Decimal:
+    # with floats, which hold few halves of a cent exactly, so that some go down
     return Decimal(math.floor(float(net) * 100 + 0.5)).scaleb(-2)

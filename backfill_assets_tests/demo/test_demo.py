@@ -134,3 +134,19 @@ def test_the_demo_of_a_replay_mends_its_week_leaves_the_other_days_and_refuses_w
     assert "no longer holds all their events" in shown.stdout
     assert "The first whole one that can be replayed is" in shown.stdout
     assert children_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_the_demo_of_a_migration_finds_three_faults_and_moves_the_readers_over_and_back(
+    tmp_path: Path,
+) -> None:
+    shown = demo(tmp_path, "cutover")
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    steps = [line.split(maxsplit=1) for line in shown.stdout.splitlines() if line.startswith("  yes ") or line.startswith("  NO ")]  # fmt: skip
+    assert [answer for answer, _ in steps] == ["yes"] * 6
+    assert "0 quiet days in a row of 14 that are needed" in shown.stdout
+    with open_engine(f"duckdb:///{tmp_path}/warehouse.duckdb").session(read_only=True) as session:
+        (days,) = session.fetch("SELECT count(*), min(verdict), max(verdict), sum(differing + only_old + only_new) FROM backfill.reconciliation_daily")  # fmt: skip
+        assert days == (21, "equal", "equal", 0)
+        assert "fct_orders_new" in str(session.fetch("SELECT sql FROM duckdb_views() WHERE view_name = 'orders'"))  # fmt: skip
+    assert children_of(tmp_path) == []

@@ -1,6 +1,5 @@
 """Jobs for people: cut over, roll back, retire the old table, and ask where a migration is; dry runs unless told otherwise."""
 
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,9 +14,18 @@ from backfill_assets.engines.protocol import Session
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.strategies.cutover.cutting import Status, cut_over, retire, roll_back, status
-from backfill_assets.strategies.cutover.guards import Guard, Streak, fresh, policies_alike, quiet
+from backfill_assets.strategies.cutover.guards import (
+    Guard,
+    asked,
+    fresh,
+    named,
+    policies_alike,
+    quiet,
+)
 from backfill_assets.strategies.cutover.writers import Writers, no_backfill, no_run, not_paused
 from backfill_assets.strategies.dual_write import Migration
+from backfill_assets.strategies.reconcile.again import changed_since, without_a_day
+from backfill_assets.strategies.reconcile.streak import Streak, streak_of
 from backfill_assets.writing.audit import AuditTable
 
 StreakOf = Callable[[Session, Migration, AuditTable, datetime], Streak]
@@ -56,13 +64,6 @@ class StatusConfig(dg.Config):
     """Whose state."""
 
     migration: str = Field(default="", description="Only this migration; empty: all of them.")
-
-
-def streak_of(session: Session, migration: Migration, audit: AuditTable, now: datetime) -> Streak:
-    """Return the quiet days in a row that the reconciliation has found."""
-    # by name, when it is asked for: that room does not need this one, and this one needs it for this alone
-    found: Any = importlib.import_module("backfill_assets.strategies.reconcile.streak")
-    return found.streak_of(session, migration, audit, now)
 
 
 def cutover_jobs(
@@ -122,8 +123,29 @@ class _Room:
         """Return the IO manager."""
         return getattr(context.resources, self.key)
 
+    def looked_at(self, context: dg.OpExecutionContext, migration: Migration) -> list[Guard]:
+        """Look at the rows of the quiet days again, in sessions of their own: where one connection is all there is, it is free."""
+        manager = self.manager(context)
+        engine, audit = manager.engine_of("live"), AuditTable(schema=manager.audit_schema)
+
+        def unchanged() -> str | None:
+            with self.session(context, migration, read_only=True) as session:
+                found = self.streak(session, migration, audit, session.clock())
+            return changed_since(migration, found, engine)
+
+        # asked now and told later: the session of the move is not open yet
+        told = {
+            "unchanged": asked(unchanged),
+            "every_row_has_a_day": asked(lambda: without_a_day(migration, engine)),
+        }
+        return [named(name, lambda why=why: why) for name, why in told.items()]
+
     def guards(
-        self, context: dg.OpExecutionContext, session: Session, migration: Migration
+        self,
+        context: dg.OpExecutionContext,
+        session: Session,
+        migration: Migration,
+        looked: Sequence[Guard],
     ) -> list[Guard]:
         """Return everything that is asked before readers are moved to the new table."""
         manager, now = self.manager(context), session.clock()
@@ -131,6 +153,7 @@ class _Room:
         audit = AuditTable(schema=manager.audit_schema)
         return [
             quiet(lambda: self.streak(session, migration, audit, now)),
+            *looked,
             fresh(session, migration, now),
             no_backfill(context.instance, writers),
             no_run(context.instance, writers, context.repository_def, context.run_id),
@@ -151,11 +174,12 @@ def _cut_over_op(room: _Room) -> Any:
         """Ask every guard; without dry_run, flip the view, record it, and read through it."""
         with as_failure():
             migration = room.named(config.migration, "cut_over")
+            looked = room.looked_at(context, migration)
             with room.session(context, migration) as session:
                 found = cut_over(
                     session,
                     migration,
-                    room.guards(context, session, migration),
+                    room.guards(context, session, migration, looked),
                     override=config.override,
                     **_order(room, context, config),
                 )

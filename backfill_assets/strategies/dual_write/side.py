@@ -65,17 +65,13 @@ class Side:
 
 @dataclass(frozen=True)
 class FileSide(Side):
-    """Parquet files that a job of its own writes, such as Spark: read with DuckDB, never written.
+    """Parquet files that a job of its own writes, such as Spark: read with a DuckDB of the comparison's own, never written.
 
     `files` is a path or a pattern, `/lake/fct_orders/**/*.parquet`; columns in the names of folders (`day=2026-05-01`)
     are columns. `table` gives the slice column and the name that sentences and records use.
     """
 
     files: str | Path = ""
-
-    def engine(self, own: Engine) -> Engine:
-        """Return a DuckDB in memory."""
-        return open_engine("duckdb:///:memory:")
 
     def relation(self, spelling: Spelling) -> str:
         """Return what stands behind FROM."""

@@ -96,11 +96,11 @@ def _not_quiet(
 def told(day: DayCompared) -> str:
     """Return what differs on a day, in words."""
     parts = [
-        f"{count:,} {what}"
+        f"{count:,} {'row' if count == 1 else 'rows'} {what}"
         for count, what in (
-            (day.only_old, "rows only in old"),
-            (day.only_new, "rows only in new"),
-            (day.differing, "rows with other values"),
+            (day.only_old, "only in old"),
+            (day.only_new, "only in new"),
+            (day.differing, "with other values"),
         )
         if count
     ]

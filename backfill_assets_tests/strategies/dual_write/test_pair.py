@@ -125,7 +125,7 @@ def test_the_three_faults_of_the_old_job_are_those_that_its_version_1_had() -> N
     assert rounded.keys() == right.keys()
     off = {id_ for id_ in right if rounded[id_].amount != right[id_].amount}
     assert off
-    assert {rounded[id_].amount - right[id_].amount for id_ in off} == {paths.Decimal("0.01")}
+    assert {abs(rounded[id_].amount - right[id_].amount) for id_ in off} == {paths.Decimal("0.01")}
     slipped = wrong("zone")
     late = {id_ for id_, row in right.items() if row.ordered_at.hour >= 22}
     assert right.keys() - slipped.keys() == late

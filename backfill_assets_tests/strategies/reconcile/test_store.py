@@ -140,7 +140,7 @@ def test_a_role_that_may_make_no_tables_is_told_what_somebody_else_should_run(
         ([day("2026-05-08"), day("2026-05-09"), day("2026-05-10")], 3, None),
         ([day("2026-05-09"), day("2026-05-10")], 2, "2026-05-08 has not been compared"),
         ([day("2026-05-08"), day("2026-05-09")], 0, "2026-05-10 has not been compared"),
-        ([day("2026-05-08"), bad("2026-05-09"), day("2026-05-10")], 1, "2026-05-09 differs: 1 rows with other values, most of them in amount"),
+        ([day("2026-05-08"), bad("2026-05-09"), day("2026-05-10")], 1, "2026-05-09 differs: 1 row with other values, most of them in amount"),
         ([day("2026-05-08"), day("2026-05-09", fingerprint="another"), day("2026-05-10")], 1, "by another declaration"),
         ([day("2026-05-08"), day("2026-05-09", verdict="within"), day("2026-05-10")], 3, None),
         ([day("2026-05-08"), day("2026-05-09", verdict="missing"), day("2026-05-10")], 1, "2026-05-09 differs"),
