@@ -63,8 +63,12 @@ def run(place: Place, console: Console) -> bool:
         found = _compare(running, console, place, partitions)
         console.print("\n".join(as_text(found)))
         steps["every day is quiet"] = len(found) == DAYS and all(day.verdict == "equal" for day in found)  # fmt: skip
-        for job, side in (("cut_over", "new"), ("roll_back", "old"), ("cut_over", "new")):
-            steps[f"after {job} readers read the {side} table"] = _move(running, console, place, job, side)  # fmt: skip
+        for job, side, when in (
+            ("cut_over", "new", ""),
+            ("roll_back", "old", ""),
+            ("cut_over", "new", " again"),
+        ):
+            steps[f"after {job}{when} readers read the {side} table"] = _move(running, console, place, job, side)  # fmt: skip
     page = place.folder / "reconciliation.svg"
     page.write_text("".join(as_svg(found, ORDERS_MIGRATION.quiet_days)))
     console.print(f"\nThe daily difference and the streak as a picture: {page}")
@@ -144,7 +148,7 @@ def _cutover_is_refused(running: Running, console: Console) -> bool:
     try:
         _job(running, "cut_over", "to see whether it is refused")
     except BackfillError as error:
-        console.print(f"\nThe cutover is refused. {error.why}")
+        console.print(f"\nThe cutover is refused: {error.why.rpartition('Failure: ')[2]}")
         return True
     return False
 
