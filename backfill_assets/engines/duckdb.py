@@ -94,6 +94,9 @@ SPELLING = Spelling(
         " AND contains(lower(sql), lower({name_text}))"
     ),
     tried="coalesce(TRY({value}), {otherwise})",
+    # its hash lays both halves of 128 bits over each other: 0 is -1
+    hash_of_long="CAST({column} AS VARCHAR)",
+    mixed="hash({hash})",
 )
 _SETTINGS = ("threads", "memory_limit", "temp_directory")
 _CHECKPOINTS = ("1KB", "16MB")

@@ -98,7 +98,9 @@ class Spelling:
     `canonical`, by family, the one text of a value `{column}` that every engine gives: what it lacks cannot be compared
     with another engine. `families`: what a type of this engine is whose name means something else to others. `joint`: what stands between two texts to join them. `trim_end`: the text `{text}` without the
     letter `{letter}` at its end, `trim_blanks` without blanks there. `text_number`: 60 bits of the MD5 of the UTF-8 text `{text}`, as a number.
-    `mixed`: the number `{hash}` stirred, where `row_hash` only lays hashes over each other. `modulo`: the rest of
+    `mixed`: the number `{hash}` stirred, where `row_hash` only lays hashes over each other. `row_text_hash`: a number of
+    64 bits for the text `{text}`, where `column_hash` gives some values the hash of others (5 and -5, NULL and 0); empty
+    where it does not. `hash_of_long`: how a number of more than 18 digits, `{column}`, enters `row_hash`. `modulo`: the rest of
     `{number}` divided by `{by}`. `tried`: `{value}`, or `{otherwise}` where numbers became too large for their
     type on the way.
     """
@@ -189,6 +191,8 @@ class Spelling:
     trim_blanks: str = "rtrim({text}, ' ')"
     text_number: str = ""
     mixed: str = "{hash}"
+    row_text_hash: str = ""
+    hash_of_long: str = "{column}"
     modulo: str = "({number} % {by})"
     tried: str = "coalesce({value}, {otherwise})"
 

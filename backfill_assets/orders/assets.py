@@ -35,6 +35,6 @@ reconciliation = reconciliation_asset(
 checks = reconciliation_checks(ORDERS_MIGRATION, partitions_def=DAYS)
 
 reconcile = dg.define_asset_job("reconcile", selection=dg.AssetSelection.assets(reconciliation))
-nightly = reconciliation_schedule(ORDERS_MIGRATION, reconcile)
+nightly = reconciliation_schedule(ORDERS_MIGRATION, reconcile, partitions_def=DAYS)
 
 moves = cutover_jobs([ORDERS_MIGRATION])

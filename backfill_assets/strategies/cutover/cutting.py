@@ -118,6 +118,7 @@ class _Flip:
         self._holder = f"run {order.run_id[:8]}"
         self._side: Side = getattr(migration, move.side)
         self._what = f"{migration.name}: readers were not moved"
+        self._has_begun = False
 
     def carry_out(self, guards: Sequence[Guard]) -> Status:
         """Do it, and look again what there is to do where another run moved readers meanwhile."""
@@ -125,7 +126,11 @@ class _Flip:
             try:
                 return self._carry_out(guards)
             except Overtaken as error:
-                if not left:
+                now = status(self._session, self._migration, schema=self._order.schema)
+                if now.state == self._move.end and now.unfinished is None:
+                    return self._already(now)
+                # whoever ended what this run had begun wanted the opposite
+                if not left or self._has_begun:
                     raise
                 self._order.report(f"{error} Looking again.")
         raise AssertionError
@@ -139,7 +144,7 @@ class _Flip:
             self._moves.ensure(session)
             settle(session, self._migration, order)
         now = status(session, self._migration, schema=order.schema)
-        if now.state == move.end and now.unfinished is None:
+        if now.state == move.end and now.unfinished is None and now.reads == move.side:
             return self._already(now)
         refusals, passed = self._refusals(now, guards)
         if order.dry_run:
@@ -149,6 +154,7 @@ class _Flip:
         view = self._view()
         query = self._query(view)
         intent = self._begin(passed)
+        self._has_begun = True
         self._flip(intent, view, query)
         self._verify(intent, view, query)
         done = status(session, self._migration, schema=order.schema)
@@ -156,6 +162,15 @@ class _Flip:
         return done
 
     def _already(self, now: Status) -> Status:
+        if not self._order.dry_run:
+            # whoever moved them may have ended before looking
+            view = self._view()
+            if why := wrong(self._session, view, self._query(view), self._side):
+                raise WriteFailed(
+                    f"{self._migration.name}: readers read {self._move.side} already",
+                    f"the view does not show what it should: {why}",
+                    "Correct the table, or move the readers back",
+                )
         self._order.report(f"Nothing is left to do: {now.told}")
         return now
 
@@ -325,7 +340,7 @@ class _Flip:
 
     def _must_be_mine(self, intent: Entry) -> None:
         last = self._moves.last(self._session)
-        if last is None or last.move_id != intent.move_id:
+        if last is None or last.move_id != intent.move_id or last.state != intent.state:
             raise self._overtaken(last)
 
     def _overtaken(self, last: Entry | None) -> Overtaken:

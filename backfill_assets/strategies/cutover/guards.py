@@ -9,8 +9,9 @@ from typing import Protocol
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import first, within
 from backfill_assets.errors import BackfillError, DeclarationError
-from backfill_assets.strategies.cutover.views import policies_differ
+from backfill_assets.strategies.cutover.views import look, policies_differ
 from backfill_assets.strategies.dual_write import Migration
+from backfill_assets.table import Table
 from backfill_assets.window import Window, zone_named
 
 Guard = Callable[[], "str | None"]
@@ -42,6 +43,8 @@ def asked(guard: Guard) -> str | None:
         return guard()
     except BackfillError as error:
         return f"it could not be asked: {error}"
+    except Exception as error:
+        return f"it could not be asked: {type(error).__name__}: {error}"
 
 
 def together(refusals: Sequence[str]) -> str:
@@ -51,6 +54,23 @@ def together(refusals: Sequence[str]) -> str:
 def policies_alike(session: Session, migration: Migration) -> Guard:
     """Return `row_policies`: whoever reads sees as many rows of one table as of the other."""
     return named("row_policies", lambda: policies_differ(session, migration.old.table, migration.new.table))  # fmt: skip
+
+
+def types_kept(session: Session, migration: Migration) -> Guard:
+    """Return `types`: the view, which goes on showing the types that readers know, cuts no value of the new table."""
+
+    def asked() -> str | None:
+        if migration.view is None:
+            return None
+        view = look(session, Table(migration.view))
+        columns = session.columns_of(migration.new.relation(session.spelling)) or {}
+        if view.lacks(session.spelling, columns) or not (
+            told := view.retyped(session.spelling, columns)
+        ):
+            return None
+        return f"readers might see values cut or fail to read them: {', '.join(told)}"
+
+    return named("types", asked)
 
 
 def fresh(session: Session, migration: Migration, now: datetime) -> Guard:

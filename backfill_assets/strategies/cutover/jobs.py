@@ -21,10 +21,11 @@ from backfill_assets.strategies.cutover.guards import (
     named,
     policies_alike,
     quiet,
+    types_kept,
 )
 from backfill_assets.strategies.cutover.writers import Writers, no_backfill, no_run, not_paused
 from backfill_assets.strategies.dual_write import Migration
-from backfill_assets.strategies.reconcile.again import changed_since, without_a_day
+from backfill_assets.strategies.reconcile.again import beside, changed_since, without_a_day
 from backfill_assets.strategies.reconcile.streak import Streak, streak_of
 from backfill_assets.writing.audit import AuditTable
 
@@ -60,6 +61,12 @@ class RetireConfig(dg.Config):
     )
 
 
+class ReadinessConfig(dg.Config):
+    """Whose cutover."""
+
+    migration: str = _NAME
+
+
 class StatusConfig(dg.Config):
     """Whose state."""
 
@@ -72,7 +79,7 @@ def cutover_jobs(
     *,
     streak: StreakOf = streak_of,
 ) -> list[dg.JobDefinition]:
-    """Return the jobs `cut_over`, `roll_back`, `retire_legacy` and `migration_status`.
+    """Return the jobs `cut_over`, `roll_back`, `retire_legacy`, `cutover_readiness` and `migration_status`.
 
     They reach the warehouse through the IO manager of that key, and the new side's where that has one of its own.
     """
@@ -81,6 +88,7 @@ def cutover_jobs(
         _job("cut_over", _cut_over_op(room), "Let readers read the new table, unless something is against it."),
         _job("roll_back", _roll_back_op(room), "Let readers read the old table again."),
         _job("retire_legacy", _retire_op(room), "Drop the old table, once its time has come and it is named."),
+        _job("cutover_readiness", _readiness_op(room), "What still stands in the way of a cutover; changes nothing."),
         _job("migration_status", _status_op(room), "Where each migration is; writes nothing."),
     ]  # fmt: skip
 
@@ -133,10 +141,16 @@ class _Room:
                 found = self.streak(session, migration, audit, session.clock())
             return changed_since(migration, found, engine)
 
+        def history() -> str | None:
+            with self.session(context, migration, read_only=True) as session:
+                found = self.streak(session, migration, audit, session.clock())
+            return beside(migration, found, engine)
+
         # asked now and told later: the session of the move is not open yet
         told = {
             "unchanged": asked(unchanged),
             "every_row_has_a_day": asked(lambda: without_a_day(migration, engine)),
+            "history": asked(history),
         }
         return [named(name, lambda why=why: why) for name, why in told.items()]
 
@@ -159,6 +173,7 @@ class _Room:
             no_run(context.instance, writers, context.repository_def, context.run_id),
             not_paused(context.instance, writers),
             policies_alike(session, migration),
+            types_kept(session, migration),
         ]
 
 
@@ -186,6 +201,35 @@ def _cut_over_op(room: _Room) -> Any:
         return _shown(context, found)
 
     return cut_over_op
+
+
+def _readiness_op(room: _Room) -> Any:
+    @_op(room, "cutover_readiness")
+    def cutover_readiness_op(context: dg.OpExecutionContext, config: ReadinessConfig) -> dict:
+        """Ask every guard of a cutover, and try the flip where it can be undone."""
+        with as_failure():
+            migration = room.named(config.migration, "cutover_readiness")
+            looked = room.looked_at(context, migration)
+            with room.session(context, migration) as session:
+                found = cut_over(
+                    session,
+                    migration,
+                    room.guards(context, session, migration, looked),
+                    by="",
+                    reason="",
+                    run_id=context.run_id,
+                    dry_run=True,
+                    report=context.log.info,
+                    schema=room.manager(context).audit_schema,
+                )
+        context.log.info(
+            f"{migration.name} is ready: nothing stands in the way of cut_over."
+            if not found.refusals
+            else f"{migration.name} is not ready: {'; '.join(found.refusals)}."
+        )
+        return _shown(context, found)
+
+    return cutover_readiness_op
 
 
 def _roll_back_op(room: _Room) -> Any:
@@ -218,7 +262,11 @@ def _retire_op(room: _Room) -> Any:
                 found = retire(
                     session,
                     migration,
-                    [no_backfill(context.instance, writers)],
+                    [
+                        no_backfill(context.instance, writers),
+                        no_run(context.instance, writers, context.repository_def, context.run_id),
+                        not_paused(context.instance, writers),
+                    ],
                     drop_table=config.drop_table,
                     **_order(room, context, config),
                 )

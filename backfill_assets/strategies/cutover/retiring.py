@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +10,7 @@ from datetime import timedelta
 
 from backfill_assets.engines.protocol import Report, Session
 from backfill_assets.engines.sql import qualified, text
-from backfill_assets.errors import Refused
+from backfill_assets.errors import BackfillError, Refused
 from backfill_assets.strategies.cutover.guards import Guard, asked, together
 from backfill_assets.strategies.cutover.moves import Entry, Moves
 from backfill_assets.strategies.cutover.order import Order
@@ -121,6 +122,12 @@ def _drop_in_steps(
         return
     with moves.alone(session, holder):
         begin()
-    session.execute(statement)
+    try:
+        session.execute(statement)
+    except BackfillError:
+        # given up where it is still there, so that readers may be moved back to it
+        with contextlib.suppress(BackfillError), moves.alone(session, holder):
+            settled(session, migration, moves, move, "given up: it could not be dropped")
+        raise
     with moves.alone(session, holder):
         settled(session, migration, moves, move, None)

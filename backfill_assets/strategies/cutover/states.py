@@ -16,8 +16,8 @@ ALLOWED: dict[State, tuple[State, ...]] = {
     "cutting_over": ("cut_over", "dual_writing"),  # done, given up
     "cut_over": ("rolling_back", "retiring"),
     "rolling_back": ("dual_writing", "cut_over"),  # done, given up
-    "retiring": ("retired",),
-    "retired": (),
+    "retiring": ("retired", "cut_over"),  # done, given up
+    "retired": ("retiring",),  # somebody made the old table again
 }
 
 _WORDS: dict[State, str] = {

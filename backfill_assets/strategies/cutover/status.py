@@ -99,8 +99,8 @@ def settled(session: Session, migration: Migration, moves: Moves, own: Entry, de
     if only_own and last is not None and state in UNDERWAY and last.move_id != own.move_id:
         return
     if last is not None and state == RETIRE.going:
-        if is_gone(session, migration, last):
-            moves.enter(session, RETIRE.end, last, detail=detail)
+        done = is_gone(session, migration, last)
+        moves.enter(session, RETIRE.end if done else "cut_over", last, detail=detail)
         return
     if reads not in ("old", "new"):
         return  # nothing to converge to: a person has to give readers a view again
@@ -125,6 +125,8 @@ def status_of(migration: Migration, last: Entry | None, reads: str, is_gone: boo
     elif state in ("cut_over", "retired") and reads != "new":
         unfinished = f"the log says {state}, and the view does not read the new table"
         state = "cutting_over" if state == "cut_over" else "retiring"
+    elif state == "dual_writing" and reads != "old":
+        unfinished = "the log says dual_writing, and the view does not read the old table"
     elif state == "retired" and not is_gone:
         unfinished, state = "the log says retired, and the old table is there", "retiring"
     found = Status(migration.name, state, reads, unfinished=unfinished)

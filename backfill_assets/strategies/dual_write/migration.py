@@ -57,6 +57,8 @@ class Migration:
                 raise self._wrong(f"its {side} side is {getattr(self, side)!r}", "Give a Side")
         for columns in ("key", "measures", "compare", "ignore"):
             given = getattr(self, columns)
+            if given is None and columns != "compare":
+                given = ()  # what an empty entry of YAML is
             if given is not None:
                 object.__setattr__(self, columns, self._names(given, columns))
         if not self.key:
@@ -64,6 +66,20 @@ class Migration:
                 "it has no key, so nobody could say which rows belong together",
                 "Give key=('order_id',), even where it is not unique",
             )
+        if self.compare == ():
+            raise self._wrong(
+                "its compare names no column, so that only keys would be compared",
+                "Name columns, or leave it out to compare all of them",
+            )
+        tolerances: Any = self.tolerances or {}
+        if not isinstance(tolerances, Mapping) or not all(isinstance(k, str) for k in tolerances):
+            raise self._wrong(
+                f"its tolerances are {tolerances!r}", "Give them by the names of columns"
+            )
+        object.__setattr__(self, "tolerances", tolerances)
+        view: Any = self.view
+        if view is not None and not (isinstance(view, str) and view.strip()):
+            raise self._wrong(f"its view is {view!r}", "Give its name: schema.view")
         object.__setattr__(
             self, "tolerances", {k: tolerance_from(v) for k, v in dict(self.tolerances).items()}
         )
@@ -117,14 +133,20 @@ class Migration:
             isinstance(hours, bool)
             or not isinstance(hours, (int, float))
             or not math.isfinite(hours)
-            or hours < 0
+            or not 0 <= hours <= 8_784
         ):
-            raise self._wrong(f"its due_hours is {hours!r}", "Give hours, 0 or more")
-        for name, least in (("quiet_days", 1), ("retire_after_days", 0), ("keep_keys", 0)):
+            raise self._wrong(
+                f"its due_hours is {hours!r}", "Give hours from 0 to 8784, which is a year"
+            )
+        for name, least, most in (
+            ("quiet_days", 1, 3_660),
+            ("retire_after_days", 0, 36_600),
+            ("keep_keys", 0, 10_000),
+        ):
             given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
+            if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
                 raise self._wrong(
-                    f"its {name} is {given!r}", f"Give a whole number, {least} or more"
+                    f"its {name} is {given!r}", f"Give a whole number from {least} to {most}"
                 )
 
     def _names(self, given: Any, what: str) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The asset pair: old and new path on the same partition, from one read of the source, so that only their logic differs."""
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -8,7 +9,7 @@ import dagster as dg
 
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers.declaration import table_metadata
-from backfill_assets.io_managers.frames import is_pandas
+from backfill_assets.io_managers.frames import is_arrow
 from backfill_assets.io_managers.values import Made, PerSlice
 from backfill_assets.slice import Slice
 from backfill_assets.strategies.dual_write.migration import Migration
@@ -120,8 +121,8 @@ class _Once:
 
         def compute(slice_: Slice) -> Made:
             read_at, rows = self._rows(slice_)
-            # a path that changes the frame in place would change what the other one is given
-            own = rows.copy() if is_pandas(type(rows)) else rows
+            # a path that changes its rows in place would change what the other one is given
+            own = rows if is_arrow(type(rows)) else copy.deepcopy(rows)
             return Made(path(slice_, own), read_at, {"dual_write": "one read of the source"})
 
         return compute

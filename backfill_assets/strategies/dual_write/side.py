@@ -73,6 +73,15 @@ class FileSide(Side):
 
     files: str | Path = ""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not str(self.files).strip():
+            raise DeclarationError(
+                f"{self.name} cannot be a side of a migration",
+                "it is made of files and names none",
+                "Give files='/lake/orders/**/*.parquet'",
+            )
+
     def relation(self, spelling: Spelling) -> str:
         """Return what stands behind FROM."""
         path = str(self.files).replace("'", "''")

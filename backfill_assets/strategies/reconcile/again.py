@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from backfill_assets.engines import Engine
 from backfill_assets.strategies.dual_write.migration import Migration
-from backfill_assets.strategies.reconcile.comparing import marks, null_days
+from backfill_assets.strategies.reconcile.comparing import around, marks, null_days
 from backfill_assets.strategies.reconcile.streak import Streak, slices_of
 
 
@@ -30,7 +30,7 @@ def changed_since(migration: Migration, streak: Streak, own: Engine) -> str | No
 
 
 def without_a_day(migration: Migration, own: Engine) -> str | None:
-    """Return how many rows are in no day and so were never compared; None where both sides have equally many of none."""
+    """Return how many rows are in no day and so were never compared; None where there are none."""
     old, new = null_days(migration, own)
     if not old and not new:
         return None
@@ -38,3 +38,23 @@ def without_a_day(migration: Migration, own: Engine) -> str | None:
         f"{old:,} rows of {migration.old.name} and {new:,} of {migration.new.name} have no day, so they were never"
         " compared, and readers would see the others"
     )
+
+
+def beside(migration: Migration, streak: Streak, own: Engine) -> str | None:
+    """Return what readers would lose or gain outside the quiet days; None where both sides have as many rows there.
+
+    The quiet days say nothing of the years before them.
+    """
+    last = streak.newest
+    first = streak.windows[-1] if streak.windows else last
+    old, new = around(migration, first, last, own)
+    zone = migration.new.column.zone
+    told = [
+        f"{migration.old.name} has {a:,} rows {when} and {migration.new.name} has {b:,}"
+        for a, b, when in (
+            (old[0], new[0], f"before {first.label(zone)}"),
+            (old[1], new[1], f"after {last.label(zone)}"),
+        )
+        if a != b
+    ]
+    return "; ".join(told) or None

@@ -1,13 +1,14 @@
 """The nightly reconciliation as an asset by days, its checks, and the schedule that runs it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
 from backfill_assets.controls.lanes import RANGE, lane_by_tags
-from backfill_assets.errors import DeclarationError
+from backfill_assets.engines import Engine
+from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.io_managers.check_results import CheckFound, results
 from backfill_assets.io_managers.reporting import as_failure
 from backfill_assets.slice import Slice
@@ -109,7 +110,11 @@ def reconciliation_checks(
 
 
 def reconciliation_schedule(
-    migration: Migration, job: Any, *, cron_schedule: str = "0 6 * * *"
+    migration: Migration,
+    job: Any,
+    *,
+    partitions_def: dg.TimeWindowPartitionsDefinition,
+    cron_schedule: str = "0 6 * * *",
 ) -> dg.ScheduleDefinition:
     """Return the schedule, off by default, that compares the newest `quiet_days` days that are due, each night again.
 
@@ -123,10 +128,13 @@ def reconciliation_schedule(
         execution_timezone=migration.new.column.zone,
         description=f"Compares the last {migration.quiet_days} days of {migration.name} that are due.",
     )
-    def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
+    def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         last = newest_due(migration, context.scheduled_execution_time)
         day = last.days(migration.new.column.zone)[0]
-        first = day - timedelta(days=migration.quiet_days - 1)
+        begun = partitions_def.start.date()
+        if day < begun:
+            return dg.SkipReason(f"no day is due yet: the first one is {begun}")
+        first = max(day - timedelta(days=migration.quiet_days - 1), begun)
         return dg.RunRequest(
             run_key=day.isoformat(),
             tags=dict(zip(RANGE, (first.isoformat(), day.isoformat()), strict=True)),
@@ -163,24 +171,59 @@ def _reconcile(
             )
     done: list[tuple[DayCompared, list[KeyFound]]] = []
     for first in range(0, len(slices), _AT_ONCE):
-        found = list(
-            compare(
-                migration,
-                slices[first : first + _AT_ONCE],
-                engine,
-                run_id=context.run.run_id,
-                who=who,
-                report=context.log.info,
-            )
+        found: list[tuple[DayCompared, list[KeyFound]]] = []
+        some = slices[first : first + _AT_ONCE]
+        comparing = compare(
+            migration,
+            some,
+            engine,
+            run_id=context.run.run_id,
+            who=who,
+            report=context.log.info,
         )
-        with migration.new.engine(engine).session(who=who, report=context.log.info) as session:
-            store.replace(session, found, context.run.run_id)
+        try:
+            for one in comparing:
+                found.append(one)
+        except BackfillError:
+            # what is known of the days before is kept, and told
+            _store(context, store, migration, engine, found)
+            _keep(context, migration, [*done, *found])
+            raise
+        _store(context, store, migration, engine, found)
         done += found
         quiet = sum(day.is_quiet for day, _ in done)
         context.log.info(
             f"{len(done)} of {len(slices)} days are compared, {quiet} of them are quiet."
         )
     return done
+
+
+def _store(
+    context: dg.AssetExecutionContext,
+    store: ReconciliationStore,
+    migration: Migration,
+    engine: Engine,
+    found: Sequence[tuple[DayCompared, list[KeyFound]]],
+) -> None:
+    who = f"reconcile {migration.name}"
+    with migration.new.engine(engine).session(who=who, report=context.log.info) as session:
+        store.replace(session, found, context.run.run_id)
+
+
+def _keep(
+    context: dg.AssetExecutionContext,
+    migration: Migration,
+    done: Sequence[tuple[DayCompared, list[KeyFound]]],
+) -> None:
+    """Before the run fails: let Dagster know the days that are compared."""
+    for day, keys in done:
+        context.log_event(
+            dg.AssetMaterialization(
+                asset_key=reconciliation_key(migration),
+                partition=day.partition_key,
+                metadata=metadata_of(day, keys),
+            )
+        )
 
 
 def _picture(manager: Any, migration: Migration) -> dg.MarkdownMetadataValue:

@@ -30,6 +30,7 @@ _SIZE = re.compile(r"\((\d+)(?:\s*,\s*(-?\d+))?\)")
 # letters of `2026-05-01 00:00:00.000`
 _LETTERS = {"microsecond": 26, "millisecond": 23, "second": 19, "minute": 16, "hour": 13, "day": 10}
 _MOST_DIGITS = 38
+_DIGITS_OF_64_BITS = 18
 # all whole numbers below are spelled as such, and halves to eighths above 2 ** 49 by a whole number
 _WHOLE, _FINE = "1e18", "1e15"
 
@@ -51,6 +52,15 @@ def digits_of(kind: str) -> tuple[int, int] | None:
     if plain.startswith(("decimal", "numeric", "number", "bignumeric")):
         return None
     return (_MOST_DIGITS if "huge" in plain or "128" in plain else 20), 0
+
+
+def is_long(kind: str) -> bool:
+    """Tell whether a number's type holds more than 18 digits, and so more than 64 bits."""
+    plain, size = kind.strip().lower(), digits_of(kind)
+    if plain.startswith(("hugeint", "uhugeint")):
+        return True
+    exact = plain.startswith(("decimal", "numeric", "number"))
+    return exact and (size is None or sum(size) > _DIGITS_OF_64_BITS)
 
 
 def common_scale(spelling: Spelling, *kinds: str) -> int | None:

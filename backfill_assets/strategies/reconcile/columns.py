@@ -19,6 +19,7 @@ from backfill_assets.strategies.reconcile.canonical import (
     cut_off,
     family_of,
     has_text,
+    is_long,
     tolerant_text,
 )
 from backfill_assets.writing.fit import holds_kind
@@ -382,7 +383,12 @@ def _wrong(migration: Migration, why: str, do: str) -> SchemaMismatch:
 def hashes(spelling: Spelling, values: Sequence[Value]) -> str:
     """Return the engine's own hash of a row, as a number."""
     columns = [
-        by_type(spelling.column_hash, value.kind).format(column=value.hashed, place=place)
+        by_type(spelling.column_hash, value.kind).format(
+            column=spelling.hash_of_long.format(column=value.hashed)
+            if is_long(value.kind)
+            else value.hashed,
+            place=place,
+        )
         for place, value in enumerate(values, 1)
     ]
     row = spelling.row_hash.format(columns=spelling.hash_joint.join(columns))

@@ -14,15 +14,17 @@ from datetime import datetime
 from backfill_assets.engines import Engine
 from backfill_assets.engines.doors import must_be_one_inside
 from backfill_assets.engines.protocol import Report, Session, silence
-from backfill_assets.engines.sql import predicate
+from backfill_assets.engines.sql import bound, predicate, quoted
 from backfill_assets.errors import DeclarationError, SliceBusy
 from backfill_assets.slice import Slice
+from backfill_assets.strategies.cutover.views import same
 from backfill_assets.strategies.dual_write import FileSide, Migration, Side
 from backfill_assets.strategies.reconcile.apart import difference_apart, scratch
 from backfill_assets.strategies.reconcile.columns import compared
 from backfill_assets.strategies.reconcile.day import DayCompared, KeyFound, Mark, Verdict
 from backfill_assets.strategies.reconcile.differing import Difference, difference
 from backfill_assets.strategies.reconcile.marking import Marked, marks_of, without_day
+from backfill_assets.window import Window
 
 # days that are marked in one statement, seconds after which what is known is handed out, and looks at a day
 _AT_ONCE, _HAND_OUT_SECONDS, _LOOKS = 400, 10.0, 3
@@ -71,7 +73,7 @@ def _some_days(
         with contextlib.ExitStack() as stack:
             both: Both | None = None
             for slice_, looked in waiting:
-                if _same(looked.old, looked.new):
+                if _alike(looked.old, looked.new):
                     found.append(_day(sides.migration, slice_, looked, Difference(), run_id))
                     continue
                 both = both or stack.enter_context(sides.opened(to_write=True))
@@ -99,6 +101,27 @@ def null_days(migration: Migration, own: Engine) -> tuple[int, int]:
     sides = Sides.of(migration, own, f"rows of {migration.name} without a day", silence)
     with sides.opened(to_write=False) as both:
         return without_day(both.old), without_day(both.new)
+
+
+def around(
+    migration: Migration, first: Window, last: Window, own: Engine
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return how many rows each side, old and new, has before the window `first` and from the end of `last` on."""
+    sides = Sides.of(migration, own, f"rows of {migration.name} beside its quiet days", silence)
+    with sides.opened(to_write=False) as both:
+        return _around(both.old, first, last), _around(both.new, first, last)
+
+
+def _around(side: Marked, first: Window, last: Window) -> tuple[int, int]:
+    column, spelling = side.side.column, side.spelling
+    name = quoted(spelling, column.name)
+    start = bound(spelling, column, column.bounds(first)[0])
+    end = bound(spelling, column, column.bounds(last)[1])
+    before, after = (
+        int(side.session.fetch(f"SELECT count(*) FROM {side.relation} WHERE {where}")[0][0])
+        for where in (f"{name} < {start}", f"{name} >= {end}")
+    )
+    return before, after
 
 
 @dataclass(frozen=True)
@@ -130,6 +153,7 @@ class Sides:
         with contextlib.ExitStack() as stack:
             if self.one:
                 session = stack.enter_context(self._session(self.new, read_only=not to_write))
+                _must_be_two(session, self.migration)
                 old = new = place = session
             else:
                 old = stack.enter_context(self._opened_side(self.migration.old, self.old))
@@ -215,6 +239,14 @@ def _same(before: Mark, after: Mark) -> bool:
     return (before.rows, before.checksum) == (after.rows, after.checksum)
 
 
+def _alike(old: Mark, new: Mark) -> bool:
+    """Tell whether a day needs no look at its rows: sums that differ are asked too, in case a hash does not tell."""
+    return _same(old, new) and all(
+        total == new.sums[name] or (total.is_nan() and new.sums[name].is_nan())
+        for name, total in old.sums.items()
+    )
+
+
 def _day(
     migration: Migration, slice_: Slice, looked: Looked, found: Difference, run_id: str
 ) -> Found:
@@ -254,6 +286,15 @@ def _verdict(migration: Migration, old: int, new: int, wrong: int) -> Verdict:
     if not wrong:
         return "equal"
     return "within" if wrong / max(old, new) <= migration.threshold else "differs"
+
+
+def _must_be_two(session: Session, migration: Migration) -> None:
+    if same(session, migration.old.table, migration.new.table):
+        raise DeclarationError(
+            f"the migration {migration.name} cannot be compared",
+            f"{migration.old.name} and {migration.new.name} are one table, which always agrees with itself",
+            "Name the table of each path",
+        )
 
 
 def _are_one(old: Engine, new: Engine) -> bool:

@@ -52,7 +52,7 @@ def streak_of(
     """Return the streak that ends with the newest due day; `session` is the new side's warehouse.
 
     A day counts if it was compared as the migration is declared now, is within the threshold, and no load of either
-    table has touched it since. `old_session`, where the old side's table is in another warehouse that keeps an audit.
+    table has touched it since; a day without rows on both sides is passed over. `old_session`, where the old side's table is in another warehouse that keeps an audit.
     """
     zone, newest = migration.new.column.zone, newest_due(migration, now)
     kept = (store or ReconciliationStore(audit.schema)).days(session, migration.name)
@@ -66,8 +66,10 @@ def streak_of(
         why = _not_quiet(migration, window.label(zone), day, loads)
         if why is not None or day is None:
             break
-        windows.append(window)
-        compared.append(day)
+        # a day without rows on either side proves nothing: it neither counts nor ends the row
+        if day.old.rows or day.new.rows:
+            windows.append(window)
+            compared.append(day)
         window = Window.day(window.days(zone)[0] - _DAY, zone)
     if why is not None:
         why = f"{len(windows)} quiet days in a row of {migration.quiet_days} that are needed: {why}"

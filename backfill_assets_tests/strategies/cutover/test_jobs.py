@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from datetime import datetime
-from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
@@ -20,7 +19,9 @@ from backfill_assets.operations.launching import request_backfill
 from backfill_assets.strategies.cutover.guards import newest_due
 from backfill_assets.strategies.cutover.jobs import cutover_jobs
 from backfill_assets.strategies.dual_write import Migration, Side
+from backfill_assets.strategies.reconcile.streak import Streak
 from backfill_assets.table import SliceColumn, Table
+from backfill_assets.window import Window
 from backfill_assets_tests.warehouses import Warehouse, at
 
 # its own names: this file is loaded as a location of its own
@@ -53,7 +54,8 @@ def something_else() -> None: ...
 
 
 def _streak(*_: Any) -> Any:
-    return SimpleNamespace(why=os.environ.get("CUTOVER_TEST_STREAK") or None)
+    why = os.environ.get("CUTOVER_TEST_STREAK") or None
+    return Streak(0, 14, why, (), (), Window.day("2026-05-10"))
 
 
 defs = dg.Definitions(
@@ -168,9 +170,10 @@ def test_everything_against_a_cutover_is_told_together(
     assert "fresh: analytics.orders_new has no rows of" in refused
     assert f"no_backfill: backfill {backfill} has not ended" in refused
     assert "no_run: run" in refused
+    assert "history: analytics.orders_legacy has" in refused
     assert "not_paused: table analytics.orders_new paused by ben" in refused
     assert ann.reads == {"old"}
-    names = ["streak", "fresh", "no_backfill", "no_run", "not_paused"]
+    names = ["streak", "fresh", "history", "no_backfill", "no_run", "not_paused"]
     assert ann.cut_over(override=names, reason="the old job stops today").startswith(
         "orders is cut_over"
     )

@@ -24,6 +24,8 @@ MAY_FOLLOW = {
     ("rolling_back", "cut_over"),
     ("cut_over", "retiring"),
     ("retiring", "retired"),
+    ("retiring", "cut_over"),
+    ("retired", "retiring"),
 }
 
 

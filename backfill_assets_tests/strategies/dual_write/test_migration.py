@@ -40,6 +40,12 @@ def test_a_tolerance_may_be_given_as_it_stands_in_yaml() -> None:
         ({"key": ()}, "it has no key"),
         ({"key": ("id", "id")}, "its key names a column twice"),
         ({"key": 7}, "its key is 7"),
+        ({"compare": ()}, "its compare names no column"),
+        ({"tolerances": ["amount"]}, "its tolerances are ['amount']"),
+        ({"tolerances": {1: EXACT}}, "its tolerances are {1"),
+        ({"view": 5}, "its view is 5"),
+        ({"due_hours": 1e12}, "its due_hours is 1000000000000"),
+        ({"quiet_days": 10**7}, "its quiet_days is 10000000"),
         ({"name": "my orders"}, "it is called 'my orders'"),
         ({"old": "a.old"}, "its old side is 'a.old'"),
         ({"new": OLD}, "both sides are the same table"),
@@ -69,6 +75,16 @@ def test_what_could_not_be_compared_is_refused(given: dict[str, Any], why: str) 
     with pytest.raises(DeclarationError) as refused:
         declared(**given)
     assert why in str(refused.value)
+
+
+def test_an_empty_entry_of_yaml_is_nothing_given() -> None:
+    found = declared(measures=None, ignore=None, tolerances=None)
+    assert (found.measures, found.ignore, dict(found.tolerances)) == ((), (), {})
+
+
+def test_files_that_are_not_named_are_no_side() -> None:
+    with pytest.raises(DeclarationError, match="it is made of files and names none"):
+        FileSide(Table("a.old", DAY))
 
 
 def test_a_side_needs_a_table_with_a_slice_column() -> None:

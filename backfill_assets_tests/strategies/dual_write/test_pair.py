@@ -82,6 +82,25 @@ def test_a_path_that_changes_the_frame_in_place_changes_nothing_for_the_other(
     assert len(rows(warehouse, "fct_orders_new")) == len(feed.orders_of(date(2026, 5, 1)))
 
 
+def test_rows_that_are_no_frame_are_not_shared_between_the_paths_either(
+    warehouse: Warehouse,
+) -> None:
+    def careless(slice_: Slice, orders: list[Any]) -> Any:
+        for order in orders:
+            order["net"] = paths.Decimal(0)
+        return paths.legacy_today(slice_, pd.DataFrame(orders))
+
+    import pandas as pd
+
+    both = pair(
+        lambda slice_: feed.read(slice_).to_dict("records"),
+        old=careless,
+        new=lambda slice_, orders: paths.new(slice_, pd.DataFrame(orders)),
+    )
+    warehouse.run(*both, partition_key="2026-05-01")
+    assert warehouse.rows("SELECT sum(amount) > 0 FROM analytics.fct_orders_new") == [(True,)]
+
+
 def test_a_path_that_fails_leaves_the_other_ones_day_and_says_which(warehouse: Warehouse) -> None:
     def broken(slice_: Slice, orders: Any) -> Any:
         raise ValueError("no such column")

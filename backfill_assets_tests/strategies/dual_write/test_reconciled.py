@@ -161,6 +161,19 @@ def test_the_night_compares_the_last_fortnight_that_is_due() -> None:
     assert [request.tags["dagster/asset_partition_range_end"] for request in asked] == ["2026-06-19"]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("now", "first"), [("2026-05-05 06:00", "2026-05-01"), ("2026-05-02 06:00", "2026-05-01")]
+)
+def test_the_first_nights_of_a_migration_compare_what_there_is(now: str, first: str) -> None:
+    at = datetime.fromisoformat(now).replace(tzinfo=timezone.utc)
+    with dg.instance_for_test() as instance:
+        context = dg.build_schedule_context(instance, scheduled_execution_time=at)
+        (asked,) = orders.nightly.evaluate_tick(context).run_requests  # type: ignore[misc]
+        assert asked.tags["dagster/asset_partition_range_start"] == first
+        early = dg.build_schedule_context(instance, scheduled_execution_time=at - timedelta(days=9))
+        assert not orders.nightly.evaluate_tick(early).run_requests
+
+
 def test_partitions_that_are_not_the_days_of_the_new_table_are_refused() -> None:
     for wrong in (
         dg.DailyPartitionsDefinition("2026-05-01", timezone="Europe/Berlin"),

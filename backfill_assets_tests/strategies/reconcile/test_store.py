@@ -156,6 +156,16 @@ def test_quiet_days_count_in_a_row_back_from_the_newest_that_is_due(
     assert [w.label() for w in found.windows] == ["2026-05-10", "2026-05-09", "2026-05-08"][:days]
 
 
+def test_days_without_rows_on_either_side_prove_nothing_and_end_no_row(duckdb: Warehouse) -> None:
+    nothing = {"old": Mark(0, "0", {}), "new": Mark(0, "0", {}), "equal": 0}
+    keep(duckdb, *(day(f"2026-05-{n:02}") for n in (6, 7)), day("2026-05-08", **nothing), *(day(f"2026-05-{n:02}") for n in (9, 10)))  # fmt: skip
+    found = streak(duckdb)
+    assert (found.days, found.why) == (3, None)
+    assert [w.label() for w in found.windows] == ["2026-05-10", "2026-05-09", "2026-05-07"]
+    keep(duckdb, *(day(f"2026-05-{n:02}", **nothing) for n in (6, 7)))
+    assert streak(duckdb).days == 2
+
+
 def test_a_day_that_was_loaded_again_after_it_was_compared_is_not_quiet_any_more(
     warehouse: Warehouse,
 ) -> None:
