@@ -69,7 +69,7 @@ doctor: setup ## try in the warehouse of BACKFILL_WAREHOUSE_URL what a load does
 	@$(PY) -m backfill_assets.operations.doctor $(DOCTOR)
 
 test: setup-dev ## run the tests
-	$(PY) -m pytest -n 3 --dist loadfile backfill_assets_tests
+	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder backfill_assets_tests
 
 check: setup-dev ## lint, format, types and layers
 	.venv/bin/ruff check .

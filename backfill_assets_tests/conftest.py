@@ -99,6 +99,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("warehouse", asked, indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files of stories: whoever begins one last keeps all others waiting for its servers."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture
 def warehouse(request: pytest.FixtureRequest) -> Warehouse:
     """An empty warehouse of one engine."""

@@ -30,6 +30,7 @@ def killed(warehouse: Warehouse, move: str, number: int, how: str) -> bool:
     return done.returncode == -9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("move", "how"), DEATHS)
 def test_a_killed_move_leaves_readers_wholly_on_one_table_and_is_finished_or_redone(
     warehouse: Warehouse, move: str, how: str, monkeypatch: pytest.MonkeyPatch
