@@ -11,7 +11,11 @@ import dagster as dg
 from backfill_assets.engines import Session
 from backfill_assets.engines.sql import text
 from backfill_assets.errors import BackfillError, WriteFailed
-from backfill_assets.io_managers.check_results import newest_materializations
+from backfill_assets.io_managers.check_results import (
+    CheckFound,
+    evaluation,
+    newest_materializations,
+)
 from backfill_assets.io_managers.partitions import Target
 from backfill_assets.io_managers.reporting import closing_failed, keep, metadata_of_load, stopped
 from backfill_assets.slice import Slice
@@ -142,26 +146,18 @@ class Told:
         for name, partition in slices.items():
             for finding in told[name]:
                 if finding["rule"] in checks:
-                    self._context.op_execution_context.log_event(
-                        _evaluation(self.key, finding, partition, targets)  # pyright: ignore[reportArgumentType]
+                    found = CheckFound(
+                        finding["rule"],
+                        partition,
+                        name,
+                        finding["passed"],
+                        finding["severity"] == "block",
+                        finding["why"],
+                        {"failing_rows": finding["found"]},
                     )
-
-
-def _evaluation(
-    key: dg.AssetKey, finding: Mapping[str, Any], partition: str, targets: Mapping[str, Any]
-) -> dg.AssetCheckEvaluation:
-    blocks = finding["severity"] == "block"
-    return dg.AssetCheckEvaluation(
-        asset_key=key,
-        check_name=finding["rule"],
-        passed=finding["passed"],
-        partition=partition,
-        severity=dg.AssetCheckSeverity.ERROR if blocks else dg.AssetCheckSeverity.WARN,
-        description=finding["why"] or None,
-        metadata={"failing_rows": finding["found"]},
-        # without the materialization that was looked at, Dagster takes the result for an old one
-        target_materialization_data=targets.get(partition),
-    )
+                    self._context.op_execution_context.log_event(
+                        evaluation(self.key, found, targets)  # pyright: ignore[reportArgumentType]
+                    )
 
 
 def _is_of(event: Any, context: dg.AssetExecutionContext, key: dg.AssetKey) -> bool:

@@ -79,7 +79,7 @@ def run(place: Place, console: Console) -> bool:
 
 def days_due(now: datetime) -> list[date]:
     """Return the newest days that are due, the first of them first."""
-    last = newest_due(ORDERS_MIGRATION, now).days()[0]
+    last = newest_due("UTC", now, ORDERS_MIGRATION.due_hours).days()[0]
     return [last - timedelta(days=n) for n in reversed(range(DAYS))]
 
 

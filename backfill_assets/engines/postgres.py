@@ -91,8 +91,6 @@ SPELLING = Spelling(
         "binary": "encode({column}, 'hex')",
     },
     text_number="CAST(CAST('x' || substr(md5(convert_to({text}, 'UTF8')), 1, 15) AS bit(60)) AS bigint)",
-    # XOR alone hardly sees two values that change places between two rows
-    mixed="hashint8extended({hash}, 0)",
     # hash_numeric knows no sign, hashint8 folds 64 bits to 32, and a float 0 is its seed
     row_text_hash='hashtextextended({text} COLLATE "C", 0)',
     view_rolls_back=True,

@@ -47,7 +47,7 @@ def results(
             continue
         targets = newest_materializations(context, key, [str(one.partition) for one in own])
         for one in own:
-            context.op_execution_context.log_event(_evaluation(key, one, targets))  # pyright: ignore[reportArgumentType]
+            context.op_execution_context.log_event(evaluation(key, one, targets))  # pyright: ignore[reportArgumentType]
         yield _together(key, name, own)
 
 
@@ -62,9 +62,10 @@ def _result(key: dg.AssetKey, one: CheckFound) -> dg.AssetCheckResult:
     )
 
 
-def _evaluation(
+def evaluation(
     key: dg.AssetKey, one: CheckFound, targets: Mapping[str, Any]
 ) -> dg.AssetCheckEvaluation:
+    """Return the event that tells a partition's result, by `newest_materializations`."""
     partition = str(one.partition)
     return dg.AssetCheckEvaluation(
         asset_key=key,
@@ -72,7 +73,7 @@ def _evaluation(
         passed=one.passed,
         partition=partition,
         severity=one.severity,
-        description=one.why,
+        description=one.why or None,
         metadata=one.metadata,
         # without the materialization that was looked at, Dagster takes the result for an old one
         target_materialization_data=targets.get(partition),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 from typing import Any
@@ -254,7 +254,7 @@ class AuditTable:
         if spelling.log_field:
             rest = {name: values.pop(name) for name in _TYPE_OF if name not in _ASKED}
             values["entry"] = _packed(rest)
-        literals = ", ".join(_literal(spelling, value) for value in values.values())
+        literals = ", ".join(log_literal(spelling, value) for value in values.values())
         session.execute(
             f"INSERT INTO {self.stored(spelling)} ({listed(spelling, values)})"
             f" {spelling.one_row.format(values=literals)}"
@@ -617,6 +617,14 @@ def _packed(values: dict[str, object]) -> str:
     return json.dumps(told, default=datetime.isoformat, ensure_ascii=False, separators=(",", ":"))
 
 
+def log_table(spelling: Spelling, table: Table, columns: Mapping[str, str]) -> str:
+    """Return the statement that makes another log: its columns, each with that of the audit whose type it has."""
+    listed_ = ", ".join(
+        f"{quoted(spelling, n)} {log_type(spelling, of)}" for n, of in columns.items()
+    )
+    return create_table(spelling, qualified(spelling, table), listed_)
+
+
 def log_type(spelling: Spelling, name: str) -> str:
     """Return the SQL type of the column `name` of the audit, for other logs too."""
     from sqlglot import exp
@@ -629,7 +637,8 @@ def log_type(spelling: Spelling, name: str) -> str:
     return exp.DataType.build(_TYPES[kind]).sql(dialect=spelling.dialect)
 
 
-def _literal(spelling: Spelling, value: object) -> str:
+def log_literal(spelling: Spelling, value: object) -> str:
+    """Return a value of a log as a literal: an instant, a text, a number or nothing."""
     if isinstance(value, datetime):
         return instant(spelling, value)
     return (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from backfill_assets.engines.protocol import Claim, Spelling
+import contextlib
+from collections.abc import Generator
+
+from backfill_assets.engines.protocol import Claim, Session, Spelling, replacing
 from backfill_assets.engines.sql import qualified
 from backfill_assets.slice import Slice
 
@@ -20,3 +23,15 @@ def claim_of(spelling: Spelling, slice_: Slice, holder: str, backfill: str | Non
     if days is not None and len(days) > _MOST_DAYS:
         days = None
     return Claim(qualified(spelling, slice_.table), days, slice_.label, holder, backfill)
+
+
+@contextlib.contextmanager
+def alone(session: Session, claim: Claim) -> Generator[None, None, None]:
+    """Be the only writer of `claim` until the end of the body: all or nothing, where the engine has transactions."""
+    if held := replacing(session):
+        with held.hold(claim):
+            yield
+    else:
+        with session.transaction():
+            session.claim(claim)
+            yield

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, timedelta
-from typing import Protocol
+from datetime import datetime
 
 from backfill_assets.engines.protocol import Session
 from backfill_assets.engines.sql import first, within
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.strategies.cutover.views import look, policies_differ
 from backfill_assets.strategies.dual_write import Migration
+from backfill_assets.strategies.reconcile.streak import newest_due
 from backfill_assets.table import Table
-from backfill_assets.window import Window, zone_named
 
 Guard = Callable[[], "str | None"]
 
@@ -80,32 +79,14 @@ def fresh(session: Session, migration: Migration, now: datetime) -> Guard:
         stale: list[str] = []
         for side in (migration.old, migration.new):
             day = newest_due(side.column.zone, now, migration.due_hours)
-            rows = within(session.spelling, side.column, Window.day(day, side.column.zone))
+            rows = within(session.spelling, side.column, day)
             found = session.fetch(
                 first(session.spelling, 1, f"1 FROM {side.relation(session.spelling)} WHERE {rows}")
             )
             if not found:
-                stale.append(f"{side.name} has no rows of {day}, the newest day that is due")
+                stale.append(
+                    f"{side.name} has no rows of {day.label(side.column.zone)}, the newest day that is due"
+                )
         return together(stale) or None
 
     return named("fresh", asked)
-
-
-def newest_due(zone: str, now: datetime, due_hours: float) -> date:
-    """Return the newest day of `zone` that ended `due_hours` ago or earlier."""
-    day = now.astimezone(zone_named(zone)).date()
-    while Window.day(day, zone).end + timedelta(hours=due_hours) > now:
-        day -= timedelta(days=1)
-    return day
-
-
-def quiet(asked: Callable[[], Streak]) -> Guard:
-    """Return `streak`: so many quiet days in a row as the migration asks for, up to the newest that is due."""
-    return named("streak", lambda: asked().why)
-
-
-class Streak(Protocol):
-    """What is known of quiet days in a row; `why` is None when they are enough."""
-
-    @property
-    def why(self) -> str | None: ...

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import dagster as dg
@@ -20,7 +21,6 @@ from backfill_assets.strategies.cutover.guards import (
     fresh,
     named,
     policies_alike,
-    quiet,
     types_kept,
 )
 from backfill_assets.strategies.cutover.writers import Writers, no_backfill, no_run, not_paused
@@ -132,25 +132,21 @@ class _Room:
         return getattr(context.resources, self.key)
 
     def looked_at(self, context: dg.OpExecutionContext, migration: Migration) -> list[Guard]:
-        """Look at the rows of the quiet days again, in sessions of their own: where one connection is all there is, it is free."""
+        """Look at the quiet days and their rows, in sessions of their own: where one connection is all there is, it is free."""
         manager = self.manager(context)
         engine, audit = manager.engine_of("live"), AuditTable(schema=manager.audit_schema)
 
-        def unchanged() -> str | None:
+        @cache
+        def streak() -> Streak:
             with self.session(context, migration, read_only=True) as session:
-                found = self.streak(session, migration, audit, session.clock())
-            return changed_since(migration, found, engine)
-
-        def history() -> str | None:
-            with self.session(context, migration, read_only=True) as session:
-                found = self.streak(session, migration, audit, session.clock())
-            return beside(migration, found, engine)
+                return self.streak(session, migration, audit, session.clock())
 
         # asked now and told later: the session of the move is not open yet
         told = {
-            "unchanged": asked(unchanged),
+            "streak": asked(lambda: streak().why),
+            "unchanged": asked(lambda: changed_since(migration, streak(), engine)),
             "every_row_has_a_day": asked(lambda: without_a_day(migration, engine)),
-            "history": asked(history),
+            "history": asked(lambda: beside(migration, streak(), engine)),
         }
         return [named(name, lambda why=why: why) for name, why in told.items()]
 
@@ -164,9 +160,7 @@ class _Room:
         """Return everything that is asked before readers are moved to the new table."""
         manager, now = self.manager(context), session.clock()
         writers = Writers.of(context.repository_def, migration, manager.schema_)
-        audit = AuditTable(schema=manager.audit_schema)
         return [
-            quiet(lambda: self.streak(session, migration, audit, now)),
             *looked,
             fresh(session, migration, now),
             no_backfill(context.instance, writers),
@@ -188,16 +182,7 @@ def _cut_over_op(room: _Room) -> Any:
     def cut_over_op(context: dg.OpExecutionContext, config: MoveConfig) -> dict:
         """Ask every guard; without dry_run, flip the view, record it, and read through it."""
         with as_failure():
-            migration = room.named(config.migration, "cut_over")
-            looked = room.looked_at(context, migration)
-            with room.session(context, migration) as session:
-                found = cut_over(
-                    session,
-                    migration,
-                    room.guards(context, session, migration, looked),
-                    override=config.override,
-                    **_order(room, context, config),
-                )
+            found = _cut_over(room, context, config, "cut_over")
         return _shown(context, found)
 
     return cut_over_op
@@ -208,28 +193,28 @@ def _readiness_op(room: _Room) -> Any:
     def cutover_readiness_op(context: dg.OpExecutionContext, config: ReadinessConfig) -> dict:
         """Ask every guard of a cutover, and try the flip where it can be undone."""
         with as_failure():
-            migration = room.named(config.migration, "cutover_readiness")
-            looked = room.looked_at(context, migration)
-            with room.session(context, migration) as session:
-                found = cut_over(
-                    session,
-                    migration,
-                    room.guards(context, session, migration, looked),
-                    by="",
-                    reason="",
-                    run_id=context.run_id,
-                    dry_run=True,
-                    report=context.log.info,
-                    schema=room.manager(context).audit_schema,
-                )
+            found = _cut_over(room, context, MoveConfig(migration=config.migration), "cutover_readiness")  # fmt: skip
         context.log.info(
-            f"{migration.name} is ready: nothing stands in the way of cut_over."
+            f"{found.migration} is ready: nothing stands in the way of cut_over."
             if not found.refusals
-            else f"{migration.name} is not ready: {'; '.join(found.refusals)}."
+            else f"{found.migration} is not ready: {'; '.join(found.refusals)}."
         )
         return _shown(context, found)
 
     return cutover_readiness_op
+
+
+def _cut_over(room: _Room, context: dg.OpExecutionContext, config: MoveConfig, what: str) -> Status:
+    migration = room.named(config.migration, what)
+    looked = room.looked_at(context, migration)
+    with room.session(context, migration) as session:
+        return cut_over(
+            session,
+            migration,
+            room.guards(context, session, migration, looked),
+            override=config.override,
+            **_order(room, context, config),
+        )
 
 
 def _roll_back_op(room: _Room) -> Any:

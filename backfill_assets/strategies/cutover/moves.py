@@ -9,22 +9,18 @@ import contextlib
 from collections.abc import Generator
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import cast
 
-from backfill_assets.engines.protocol import Claim, Session, Spelling, replacing
+from backfill_assets.engines.protocol import Claim, Session, Spelling
 from backfill_assets.engines.sql import (
     create_schema,
-    create_table,
-    instant,
     listed,
     qualified,
-    quoted,
     same_text,
-    text,
 )
 from backfill_assets.strategies.cutover.states import FIRST, State, must_be_allowed
 from backfill_assets.table import Table
-from backfill_assets.writing.audit import aware, log_type
+from backfill_assets.writing.audit import aware, log_literal, log_table
+from backfill_assets.writing.claims import alone
 from backfill_assets.writing.making import make
 
 MOVES = "migration_moves"
@@ -76,14 +72,7 @@ class Moves:
 
     def definition(self, spelling: Spelling) -> list[str]:
         """Return the statements that make the table, for whoever may run them."""
-        columns = ", ".join(
-            f"{quoted(spelling, name)} {log_type(spelling, like)}"
-            for name, like in _COLUMNS.items()
-        )
-        return [
-            create_schema(spelling, self.schema),
-            create_table(spelling, qualified(spelling, self.table), columns),
-        ]
+        return [create_schema(spelling, self.schema), log_table(spelling, self.table, _COLUMNS)]
 
     def ensure(self, session: Session) -> None:
         """Make the table if it is not there; say the statements to run where the role may not."""
@@ -121,7 +110,7 @@ class Moves:
             at=session.clock(),
             **(told | more),
         )
-        values = ", ".join(_literal(spelling, getattr(entry, one.name)) for one in fields(Entry))
+        values = ", ".join(log_literal(spelling, getattr(entry, one.name)) for one in fields(Entry))
         session.execute(
             f"INSERT INTO {qualified(spelling, self.table)} ({listed(spelling, _COLUMNS)})"
             f" {spelling.one_row.format(values=values)}"
@@ -137,21 +126,8 @@ class Moves:
         """Be the only one who moves readers until the end of the body: all or nothing, where the engine can."""
         claim = self.claim(session.spelling, holder)
         session.prepare(claim)
-        if held := replacing(session):
-            with held.hold(claim):
-                yield
-        else:
-            with session.transaction():
-                session.claim(claim)
-                yield
+        with alone(session, claim):
+            yield
 
     def _is_there(self, session: Session) -> bool:
         return session.columns_of(qualified(session.spelling, self.table)) is not None
-
-
-def _literal(spelling: Spelling, value: object) -> str:
-    if isinstance(value, datetime):
-        return instant(spelling, value)
-    if isinstance(value, int):
-        return str(value)
-    return text(spelling, cast("str | None", value))

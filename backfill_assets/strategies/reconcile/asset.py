@@ -7,7 +7,6 @@ from typing import Any
 import dagster as dg
 
 from backfill_assets.controls.lanes import RANGE, lane_by_tags
-from backfill_assets.engines import Engine
 from backfill_assets.errors import BackfillError, DeclarationError
 from backfill_assets.io_managers.check_results import CheckFound, results
 from backfill_assets.io_managers.reporting import as_failure
@@ -129,8 +128,9 @@ def reconciliation_schedule(
         description=f"Compares the last {migration.quiet_days} days of {migration.name} that are due.",
     )
     def nightly(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        last = newest_due(migration, context.scheduled_execution_time)
-        day = last.days(migration.new.column.zone)[0]
+        zone = migration.new.column.zone
+        last = newest_due(zone, context.scheduled_execution_time, migration.due_hours)
+        day = last.days(zone)[0]
         begun = partitions_def.start.date()
         if day < begun:
             return dg.SkipReason(f"no day is due yet: the first one is {begun}")
@@ -172,42 +172,31 @@ def _reconcile(
     done: list[tuple[DayCompared, list[KeyFound]]] = []
     for first in range(0, len(slices), _AT_ONCE):
         found: list[tuple[DayCompared, list[KeyFound]]] = []
-        some = slices[first : first + _AT_ONCE]
         comparing = compare(
             migration,
-            some,
+            slices[first : first + _AT_ONCE],
             engine,
             run_id=context.run.run_id,
             who=who,
             report=context.log.info,
         )
+        error = None
         try:
             for one in comparing:
                 found.append(one)
-        except BackfillError:
-            # what is known of the days before is kept, and told
-            _store(context, store, migration, engine, found)
-            _keep(context, migration, [*done, *found])
-            raise
-        _store(context, store, migration, engine, found)
+        except BackfillError as why:
+            error = why
+        with migration.new.engine(engine).session(who=who, report=context.log.info) as session:
+            store.replace(session, found, context.run.run_id)
         done += found
+        if error is not None:  # the days before it are kept, and told
+            _keep(context, migration, done)
+            raise error
         quiet = sum(day.is_quiet for day, _ in done)
         context.log.info(
             f"{len(done)} of {len(slices)} days are compared, {quiet} of them are quiet."
         )
     return done
-
-
-def _store(
-    context: dg.AssetExecutionContext,
-    store: ReconciliationStore,
-    migration: Migration,
-    engine: Engine,
-    found: Sequence[tuple[DayCompared, list[KeyFound]]],
-) -> None:
-    who = f"reconcile {migration.name}"
-    with migration.new.engine(engine).session(who=who, report=context.log.info) as session:
-        store.replace(session, found, context.run.run_id)
 
 
 def _keep(

@@ -62,7 +62,7 @@ class Marked:
             return value.hashed
         if family == "float":
             return as_text(self.spelling, family, value.kind, value.sent)
-        return value.sent
+        return value.hashed if value.kind == self.spelling.text_type else value.sent
 
     def total(self) -> str:
         """Return the SQL of the sum of the hashes of all rows, as text."""

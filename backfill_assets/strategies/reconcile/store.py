@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from backfill_assets.engines.protocol import Claim, Session, Spelling, replacing
+from backfill_assets.engines.protocol import Claim, Session, Spelling
 from backfill_assets.engines.sql import (
     create_schema,
-    create_table,
     instant,
     listed,
     qualified,
@@ -26,7 +25,8 @@ from backfill_assets.engines.sql import (
 from backfill_assets.strategies.reconcile.day import DayCompared, KeyFound, Mark
 from backfill_assets.table import Table
 from backfill_assets.window import Window
-from backfill_assets.writing.audit import aware, log_type
+from backfill_assets.writing.audit import aware, log_table
+from backfill_assets.writing.claims import alone
 from backfill_assets.writing.making import make
 
 # each column with the one of the audit whose type it has
@@ -84,13 +84,7 @@ class ReconciliationStore:
     def definition(self, spelling: Spelling) -> list[str]:
         """Return the statements that make the tables, for whoever may run them."""
         made = [
-            create_table(
-                spelling,
-                qualified(spelling, table),
-                ", ".join(
-                    f"{quoted(spelling, n)} {log_type(spelling, t)}" for n, t in columns.items()
-                ),
-            )
+            log_table(spelling, table, columns)
             for table, columns in ((self.daily, _DAILY), (self.keys, _KEYS))
         ]
         return [create_schema(spelling, self.schema), *made]
@@ -124,13 +118,8 @@ class ReconciliationStore:
         pairs = [_key_row(key, n) for _, own in found for n, key in enumerate(own)]
         try:
             differing = session.stage_arrow(names[1], _arrow(_KEYS, pairs)) if pairs else None
-            if alone := replacing(session):
-                with alone.hold(claim):
-                    _write(session, (daily, days), (keys, differing), found)
-            else:
-                with session.transaction():
-                    session.claim(claim)
-                    _write(session, (daily, days), (keys, differing), found)
+            with alone(session, claim):
+                _write(session, (daily, days), (keys, differing), found)
         finally:
             for name in names:
                 session.drop_stage(name)

@@ -33,10 +33,9 @@ class Streak:
     newest: Window
 
 
-def newest_due(migration: Migration, now: datetime) -> Window:
-    """Return the newest day of the new side's zone that ended `due_hours` ago or more; `now` is aware."""
-    zone = migration.new.column.zone
-    begun = (now - timedelta(hours=migration.due_hours)).astimezone(zone_named(zone)).date()
+def newest_due(zone: str, now: datetime, due_hours: float) -> Window:
+    """Return the newest day of `zone` that ended `due_hours` ago or earlier; `now` is aware."""
+    begun = (now - timedelta(hours=due_hours)).astimezone(zone_named(zone)).date()
     return Window.day(begun - _DAY, zone)
 
 
@@ -54,7 +53,8 @@ def streak_of(
     A day counts if it was compared as the migration is declared now, is within the threshold, and no load of either
     table has touched it since; a day without rows on both sides is passed over. `old_session`, where the old side's table is in another warehouse that keeps an audit.
     """
-    zone, newest = migration.new.column.zone, newest_due(migration, now)
+    zone = migration.new.column.zone
+    newest = newest_due(zone, now, migration.due_hours)
     kept = (store or ReconciliationStore(audit.schema)).days(session, migration.name)
     known = {(day.window_start, day.window_end): day for day in kept}
     loads = _loads(session, old_session, migration, audit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from backfill_assets.engines.protocol import Claim, Session, replacing
+from backfill_assets.engines.protocol import Claim, Session
 from backfill_assets.engines.sql import create_schema, create_table, qualified, quoted
 from backfill_assets.errors import BadRows
 from backfill_assets.strategies.replay.decoding import literal
@@ -13,6 +13,7 @@ from backfill_assets.strategies.replay.scratch import Scratch
 from backfill_assets.strategies.replay.source import EventSource, Reading
 from backfill_assets.table import Table
 from backfill_assets.writing.audit import log_type
+from backfill_assets.writing.claims import alone
 from backfill_assets.writing.making import make
 from backfill_assets.writing.run import Run
 
@@ -86,13 +87,8 @@ def _add(session: Session, name: str, rows: pa.Table, claim: Claim) -> None:
         f" WHERE NOT EXISTS (SELECT 1 FROM {name} AS q WHERE {same})"
     )
     try:
-        if alone := replacing(session):
-            with alone.hold(claim):
-                session.execute(insert)
-        else:
-            with session.transaction():
-                session.claim(claim)
-                session.execute(insert)
+        with alone(session, claim):
+            session.execute(insert)
     finally:
         session.drop_stage(stage_name)
 

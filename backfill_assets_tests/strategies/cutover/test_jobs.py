@@ -16,10 +16,9 @@ from backfill_assets.controls.switch import Scope, Switch
 from backfill_assets.errors import DeclarationError
 from backfill_assets.io_managers import DeleteInsertIOManager, Select, table_metadata
 from backfill_assets.operations.launching import request_backfill
-from backfill_assets.strategies.cutover.guards import newest_due
 from backfill_assets.strategies.cutover.jobs import cutover_jobs
 from backfill_assets.strategies.dual_write import Migration, Side
-from backfill_assets.strategies.reconcile.streak import Streak
+from backfill_assets.strategies.reconcile.streak import Streak, newest_due
 from backfill_assets.table import SliceColumn, Table
 from backfill_assets.window import Window
 from backfill_assets_tests.warehouses import Warehouse, at
@@ -238,5 +237,5 @@ def test_two_migrations_of_one_name_make_no_jobs() -> None:
 def test_a_day_is_due_so_many_hours_after_its_end(
     now: str, zone: str, hours: float, day: str
 ) -> None:
-    assert str(newest_due(zone, at(now), hours)) == day
+    assert newest_due(zone, at(now), hours).label(zone) == day
     assert isinstance(at(now), datetime)

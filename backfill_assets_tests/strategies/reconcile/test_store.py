@@ -199,9 +199,7 @@ def test_a_day_that_was_loaded_again_after_it_was_compared_is_not_quiet_any_more
 def test_a_day_is_due_so_many_hours_after_its_end_in_its_own_zone(
     now: str, hours: float, zone: str, due: str
 ) -> None:
-    column = SliceColumn("day", kind="date", zone=zone)
-    migration = Migration("m", Side(Table("a.o", column)), Side(Table("a.n", column)), key=("id",), due_hours=hours)  # fmt: skip
-    found = newest_due(migration, datetime.fromisoformat(now).replace(tzinfo=timezone.utc))
+    found = newest_due(zone, datetime.fromisoformat(now).replace(tzinfo=timezone.utc), hours)
     assert found == Window.day(due, zone)
 
 
@@ -237,4 +235,6 @@ def test_a_picture_of_no_days_is_no_error() -> None:
 
 
 def test_yesterday_is_due_today() -> None:
-    assert newest_due(ORDERS, NOW) == Window(NOW - timedelta(hours=30), NOW - timedelta(hours=6))
+    assert newest_due("UTC", NOW, ORDERS.due_hours) == Window(
+        NOW - timedelta(hours=30), NOW - timedelta(hours=6)
+    )
